@@ -1,0 +1,59 @@
+# The one list of commands. Every target builds what it needs in .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+# Small networks are fastest on one thread, and the cores may be shared.
+export OMP_NUM_THREADS ?= 1
+export OPENBLAS_NUM_THREADS ?= 1
+export PYTHONUNBUFFERED := 1
+
+DEMO_RUN := runs/demo
+DEMO_DEALS ?= 4000
+RUN ?= runs/deck_of_spies
+
+.PHONY: help install demo test check format train judge timings wheel-test clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+install: $(STAMP)  ## build .venv with all that demo, tests and checks need
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+demo: install  ## train a small agent, then judge it beside the shipped one and the bots (minutes)
+	rm -rf $(DEMO_RUN)
+	$(BIN)/python train.py --config configs/demo.yaml --run_dir $(DEMO_RUN)
+	$(BIN)/python evaluate.py --agents ppo=$(DEMO_RUN) ppo greedy random --deals $(DEMO_DEALS)
+
+test: install  ## run the tests
+	$(BIN)/python -m pytest
+
+check: install  ## formatting, lint, types and the direction of imports
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+
+format: install  ## format the code and fix what lint can fix
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+train: install  ## train the main recipe from scratch (about an hour on 2 cores) into RUN=...
+	$(BIN)/python train.py --config configs/deck_of_spies.yaml --run_dir $(RUN)
+
+judge: install  ## the measured table of the README: 20,000 held-out deals
+	$(BIN)/python evaluate.py --agents ppo greedy random --deals 20000 --seed 0
+
+timings: install  ## steps per second beside Gymnasium's own environments
+	$(BIN)/python benchmarks/timings.py
+
+wheel-test: install  ## the wheel alone, in an empty environment, runs the README's quick start
+	$(BIN)/python -m pytest tests/test_wheel.py
+
+clean:  ## remove the virtual environment and what builds leave behind
+	rm -rf $(VENV) build dist *.egg-info
