@@ -1,0 +1,89 @@
+"""The agent protocol: observation and mask in, action out, for one game or for a batch.
+
+An agent never sees the game's state, only what its seat may know; a planner rebuilds the position
+from a ``recall`` observation and plays futures with its own random stream.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+Actions = npt.NDArray[np.int64]
+
+
+@runtime_checkable
+class Agent(Protocol):
+    """Anything that chooses legal actions."""
+
+    def reset(self, seed: int) -> None:
+        """Start anew with a seed for whatever the agent leaves to chance."""
+        ...
+
+    def act(
+        self, observation: npt.NDArray[Any], action_mask: npt.NDArray[Any]
+    ) -> Actions | np.int64:
+        """Choose an action.
+
+        Args:
+            observation: shape (d,) for one game or (N, d) for a batch.
+            action_mask: shape (n,) or (N, n), bool or 0/1; True where the action is legal.
+
+        Returns:
+            One int64, or int64 of shape (N,).
+        """
+        ...
+
+
+class BatchAgent(ABC):
+    """Base of agents that choose for a batch; one game is a batch of one.
+
+    Subclasses implement :meth:`choose`. An agent refuses to act without a mask, or on a mask that
+    allows nothing: sb3-contrib, for one, would pick uniformly among illegal actions.
+    """
+
+    def reset(self, seed: int) -> None:  # noqa: B027 -- a default, not a duty
+        """Start anew with a seed; agents that leave nothing to chance have nothing to do."""
+
+    @abstractmethod
+    def choose(
+        self, observations: npt.NDArray[np.int8], action_masks: npt.NDArray[np.bool_]
+    ) -> Actions:
+        """Choose for a batch: int8 (N, d) and bool (N, n) in, int64 (N,) out."""
+
+    def act(
+        self, observation: npt.NDArray[Any], action_mask: npt.NDArray[Any]
+    ) -> Actions | np.int64:
+        """Choose an action, see :class:`Agent`.
+
+        Raises:
+            ValueError: no mask, a mask of another batch, or one that allows no action.
+        """
+        observations, masks = checked_batch(observation, action_mask)
+        actions = self.choose(observations, masks)
+        return actions if np.ndim(observation) == 2 else np.int64(actions[0])
+
+
+def checked_batch(
+    observation: Any, action_mask: Any
+) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.bool_]]:
+    """Observation and mask as a batch: int8 (N, d) and bool (N, n).
+
+    Raises:
+        ValueError: no mask, a mask of another batch, or one that allows no action.
+    """
+    if action_mask is None:
+        raise ValueError('an agent needs the action mask: pass info["action_mask"]')
+    observations = np.atleast_2d(np.asarray(observation, dtype=np.int8))
+    masks = np.atleast_2d(np.asarray(action_mask)).astype(np.bool_)
+    if np.ndim(observation) != np.ndim(action_mask) or len(observations) != len(masks):
+        raise ValueError(
+            f"observation and action mask must be of one batch, got shapes "
+            f"{np.shape(observation)} and {np.shape(action_mask)}"
+        )
+    if masks.shape[1] == 0 or not masks.any(axis=1).all():
+        raise ValueError("the action mask allows no action: is the episode over?")
+    return observations, masks

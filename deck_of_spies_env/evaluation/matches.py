@@ -1,0 +1,146 @@
+"""Agents on given deals: a match is one agent, a list of deal seeds, and how each deal ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deck_of_spies_env.agent import Agent
+from deck_of_spies_env.solitaire.actions import IllegalActionError
+from deck_of_spies_env.solitaire.explanations import why_illegal
+from deck_of_spies_env.solitaire.games import Games, compile_engine
+from deck_of_spies_env.solitaire.rules import Rules
+
+
+@dataclass(frozen=True, eq=False)
+class MatchResult:
+    """How one agent fared, deal by deal; all arrays have shape (D,) in the order of the seeds.
+
+    Attributes:
+        wins: bool.
+        key_spies: int64, the Key Spies that count: 0 where the game ended before its time (D8).
+        turns: int64, spies dealt with.
+        decisions: int64, actions taken.
+        outcomes: object (str), ``"win"``, ``"loss"`` or ``"no_double_agent"``.
+        seconds: wall time of play, compilation of the engine left out.
+    """
+
+    wins: npt.NDArray[np.bool_]
+    key_spies: npt.NDArray[np.int64]
+    turns: npt.NDArray[np.int64]
+    decisions: npt.NDArray[np.int64]
+    outcomes: npt.NDArray[np.object_]
+    seconds: float
+
+
+def play_deals(
+    agent: Agent,
+    seeds: Sequence[int],
+    *,
+    rules: Rules | None = None,
+    observation: str = "recall",
+    batch_size: int = 1024,
+    progress: Callable[[int], None] | None = None,
+) -> MatchResult:
+    """Play each deal once, episode 0 of its seed, many side by side.
+
+    A deal's spies and draws belong to its seed, so its result depends neither on the batch size nor
+    on the other deals as long as the agent's choices do not. Reset an agent that plays by chance
+    before, to make the match repeatable.
+
+    Args:
+        agent: is shown copies of observation and mask, of those games only that are in play.
+        seeds: D of them, at least one.
+        rules: the rule set, None for the default.
+        observation: ``"recall"`` or ``"table"``, what the agent reads.
+        batch_size: games side by side, at least 1.
+        progress: called with the number of deals that ended since the last call.
+
+    Raises:
+        ValueError: no seeds, a negative one, a batch size below 1, or an unknown observation.
+        IllegalActionError: the agent did not return one legal action for each game.
+    """
+    num_deals = len(seeds)
+    if num_deals < 1:
+        raise ValueError("there must be at least one deal to play")
+    if batch_size < 1:
+        raise ValueError(f"the batch size must be at least 1, got {batch_size}")
+    compile_engine()
+    num_slots = min(batch_size, num_deals)
+    games = Games(num_slots, rules=rules, observation=observation)
+    wins = np.zeros(num_deals, dtype=np.bool_)
+    key_spies = np.zeros(num_deals, dtype=np.int64)
+    turns = np.zeros(num_deals, dtype=np.int64)
+    decisions = np.zeros(num_deals, dtype=np.int64)
+    outcomes = np.empty(num_deals, dtype=np.object_)
+
+    started = perf_counter()
+    deals = np.arange(num_slots)  # the deal that each slot plays
+    num_dealt = num_slots
+    games.seed(range(num_slots), seeds[:num_slots])
+    games.deal()
+    in_play = np.ones(num_slots, dtype=np.bool_)
+    actions = np.zeros(num_slots, dtype=np.int64)
+    while in_play.any():
+        acting = np.flatnonzero(in_play)
+        masks = games.masks[acting]
+        chosen = _one_each(agent.act(games.observations[acting], masks.copy()), len(acting))
+        illegal = np.flatnonzero(~_are_legal(chosen, masks))
+        if illegal.size:
+            slot, action = int(acting[illegal[0]]), int(chosen[illegal[0]])
+            raise IllegalActionError(
+                f"in the deal of seed {seeds[int(deals[slot])]}: "
+                f"{why_illegal(games.states[slot], games.rules, action)}"
+            )
+        actions[acting] = chosen
+        games.step(actions, in_play)
+        decisions[deals[acting]] += 1
+
+        ended = acting[games.over[acting]]
+        if not ended.size:
+            continue
+        endings, where = games.endings(ended), deals[ended]
+        wins[where] = endings["is_success"]
+        key_spies[where] = endings["key_spies"]
+        turns[where] = endings["turns"]
+        outcomes[where] = endings["outcome"]
+        again = ended[: num_deals - num_dealt]
+        in_play[ended[len(again) :]] = False
+        if again.size:
+            deals[again] = np.arange(num_dealt, num_dealt + len(again))
+            games.seed(again.tolist(), seeds[num_dealt : num_dealt + len(again)])
+            games.deal(np.isin(np.arange(num_slots), again))
+            num_dealt += len(again)
+        if progress is not None:
+            progress(len(ended))
+    return MatchResult(
+        wins, key_spies, turns, decisions, outcomes, seconds=perf_counter() - started
+    )
+
+
+def _one_each(returned: Any, num_games: int) -> npt.NDArray[np.int64]:
+    """What an agent returned, as int64 of shape (num_games,).
+
+    Raises:
+        IllegalActionError: it is anything but one whole number for each game.
+    """
+    actions = np.asarray(returned)
+    if actions.shape != (num_games,) or actions.dtype.kind not in "iu":
+        raise IllegalActionError(
+            f"the agent must return whole numbers of shape ({num_games},), "
+            f"got {actions.dtype} of shape {actions.shape}"
+        )
+    return actions.astype(np.int64)
+
+
+def _are_legal(
+    actions: npt.NDArray[np.int64], masks: npt.NDArray[np.int8]
+) -> npt.NDArray[np.bool_]:
+    """bool (N,): which of N actions the masks of shape (N, n) allow."""
+    exist = (actions >= 0) & (actions < masks.shape[1])
+    return exist & (masks[np.arange(len(actions)), np.where(exist, actions, 0)] != 0)

@@ -1,0 +1,67 @@
+"""Banks of deal seeds that can't overlap, so that no agent is judged on deals it was chosen by.
+
+A deal seed is 64 bits: the bank in the top byte, 24 bits of the user's seed, and 32 bits for the
+number of the deal. Small seeds, as in ``env.reset(seed=7)``, lie in the train bank. The engine
+hashes every seed, so neighbouring ones have nothing in common.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+BANKS = ("train", "select", "test")
+"""For learning, for choosing among checkpoints and settings, and for the final judgement."""
+
+SEED_LIMIT = 1 << 24
+"""Seeds are below this."""
+
+MAX_DEALS = 1 << 32
+"""The number of deals in each bank under one seed."""
+
+_BANK_SHIFT = 56
+_SEED_SHIFT = 32
+
+
+def deal_seeds(bank: str, seed: int, count: int) -> list[int]:
+    """The first ``count`` deals of a bank under a seed.
+
+    Args:
+        bank: one of BANKS.
+        seed: 0 to SEED_LIMIT - 1.
+        count: 0 to MAX_DEALS.
+
+    Returns:
+        Seeds for ``env.reset`` or ``play_deals``, all different, and different from those of any
+        other bank or seed.
+
+    Raises:
+        ValueError: an argument out of range; the message names it.
+    """
+    if bank not in BANKS:
+        raise ValueError(f"unknown bank {bank!r}; there are {', '.join(BANKS)}")
+    _check_seed(seed)
+    if not 0 <= count <= MAX_DEALS:
+        raise ValueError(f"the number of deals must be 0 to {MAX_DEALS}, got {count}")
+    first = (BANKS.index(bank) << _BANK_SHIFT) | (seed << _SEED_SHIFT)
+    return list(range(first, first + count))
+
+
+def agent_seed(seed: int) -> int:
+    """A seed for what an agent leaves to chance, unrelated to the deals of any bank.
+
+    Args:
+        seed: as in :func:`deal_seeds`.
+
+    Returns:
+        A number below 2**32, as much as every library takes.
+
+    Raises:
+        ValueError: the seed is out of range.
+    """
+    _check_seed(seed)
+    return int(np.random.SeedSequence((seed, len(BANKS))).generate_state(1)[0])
+
+
+def _check_seed(seed: int) -> None:
+    if not 0 <= seed < SEED_LIMIT:
+        raise ValueError(f"the seed must be 0 to {SEED_LIMIT - 1}, got {seed}")

@@ -1,0 +1,221 @@
+"""Stable-Baselines3: a ``VecEnv`` on the native engine, fit for ``MaskablePPO``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvIndices
+
+from deck_of_spies_env.solitaire.env import DeckOfSpiesEnv, spaces_of
+from deck_of_spies_env.solitaire.games import Games, compile_engine
+
+_ENTRY_POINT = "deck_of_spies_env.solitaire.env:DeckOfSpiesEnv"
+
+
+def make_vec_env(
+    env_id: str, num_envs: int = 1, seed: int | None = None, **env_kwargs: Any
+) -> DeckOfSpiesVecEnv:
+    """A native SB3 vector environment.
+
+    Args:
+        env_id: a registered id of this package, such as ``"DeckOfSpies-v0"``.
+        num_envs: N, at least 1.
+        seed: s, for seeds s, s + 1, ... of the games at the first reset; None for random ones.
+        env_kwargs: arguments of ``DeckOfSpiesEnv``; they override those of the id.
+
+    Raises:
+        ValueError: an id of another package, or a bad argument.
+        gymnasium.error.Error: an unknown id.
+    """
+    spec = gym.spec(env_id)
+    if spec.entry_point != _ENTRY_POINT:
+        raise ValueError(f"{env_id} is not an environment of deck_of_spies_env")
+    env = DeckOfSpiesVecEnv(num_envs, **{**spec.kwargs, **env_kwargs})
+    if seed is not None:
+        env.seed(seed)
+    return env
+
+
+class DeckOfSpiesVecEnv(VecEnv):
+    """N games of Deck of Spies under SB3's interface; ended games are dealt anew in the same step.
+
+    Observations int8 (N, d), actions int64 (N,), rewards float32 (N,), dones bool (N,). The info of
+    a game that has ended holds ``terminal_observation``, ``TimeLimit.truncated``, ``episode`` (r,
+    l, t as Monitor writes them) and the environment's own final keys; the others are empty.
+
+    Args:
+        num_envs: N, at least 1.
+        env_kwargs: arguments of ``DeckOfSpiesEnv``.
+    """
+
+    def __init__(self, num_envs: int, **env_kwargs: Any) -> None:
+        # One single environment answers questions about any of the games, see _borrowed.
+        self._single = DeckOfSpiesEnv(**env_kwargs)
+        env_kwargs.pop("render_mode", None)
+        self.games = Games(num_envs, **env_kwargs)
+        self._infos: list[dict[str, Any]] = [{} for _ in range(num_envs)]
+        self._ended: list[int] = []
+        self._actions = np.zeros(num_envs, dtype=np.int64)
+        self._returns = np.zeros(num_envs, dtype=np.float64)
+        self._lengths = np.zeros(num_envs, dtype=np.int64)
+        self._seeded = False
+        self._started = time.time()
+        compile_engine()
+        super().__init__(num_envs, *spaces_of(self.games))
+
+    def reset(self) -> npt.NDArray[np.int8]:
+        """Begin the next episode in all games, with the seeds of seed() if it was called.
+
+        Raises:
+            ValueError: options of set_options() that differ between games, or a bad position.
+        """
+        if any(options != self._options[0] for options in self._options):
+            raise ValueError("reset options must be the same for all games of the native VecEnv")
+        if any(seed is not None for seed in self._seeds) or not self._seeded:
+            seeds = [
+                int.from_bytes(np.random.default_rng().bytes(7), "little") if seed is None else seed
+                for seed in self._seeds
+            ]
+            self.games.seed(range(self.num_envs), seeds)
+            self._seeded = True
+        start = self._single.start_of(self._options[0])
+        self.games.deal(start=start)
+        self._returns[:] = 0.0
+        self._lengths[:] = 0
+        self._reset_seeds()
+        self._reset_options()
+        return self.games.observations.copy()
+
+    def step_async(self, actions: npt.NDArray[Any]) -> None:
+        """Keep the actions for step_wait: whole numbers of shape (N,)."""
+        self._actions = np.ascontiguousarray(actions, dtype=np.int64).reshape(self.num_envs)
+
+    def step_wait(
+        self,
+    ) -> tuple[
+        npt.NDArray[np.int8], npt.NDArray[np.float32], npt.NDArray[np.bool_], list[dict[str, Any]]
+    ]:
+        """One action in every game.
+
+        Raises:
+            IllegalActionError: names the games whose action is illegal; none has moved.
+        """
+        games = self.games
+        games.step(self._actions)
+        self._returns += games.rewards
+        self._lengths += 1
+        dones = games.over
+        rewards = games.rewards.astype(np.float32)
+        infos = self._step_infos(dones)
+        return games.observations.copy(), rewards, dones, infos
+
+    def _step_infos(self, dones: npt.NDArray[np.bool_]) -> list[dict[str, Any]]:
+        for i in self._ended:
+            self._infos[i] = {}
+        ended = np.flatnonzero(dones)
+        self._ended = ended.tolist()
+        if self._ended:
+            columns = {key: values.tolist() for key, values in self.games.endings(ended).items()}
+            elapsed = round(time.time() - self._started, 6)
+            for row, i in enumerate(self._ended):
+                self._infos[i] = {
+                    "terminal_observation": self.games.observations[i].copy(),
+                    "TimeLimit.truncated": False,
+                    "episode": {
+                        "r": round(float(self._returns[i]), 6),
+                        "l": int(self._lengths[i]),
+                        "t": elapsed,
+                    },
+                    "action_mask": self.games.masks[i].copy(),
+                    **{key: values[row] for key, values in columns.items()},
+                }
+            self.games.deal(dones)
+            self._returns[ended] = 0.0
+            self._lengths[ended] = 0
+        return self._infos.copy()
+
+    def action_masks(self) -> npt.NDArray[np.bool_]:
+        """Legal actions as bool of shape (N, n): a view that the next step overwrites."""
+        return self.games.masks.view(np.bool_)
+
+    def has_attr(self, attr_name: str) -> bool:
+        """Whether a game has an attribute or method of that name."""
+        return hasattr(self._single, attr_name)
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        """The attribute of each game, as the single environment has it."""
+        if attr_name in ("render_mode", "spec", "rules"):  # the same for all
+            return [getattr(self._single, attr_name) for _ in self._get_indices(indices)]
+        return [getattr(self._borrowed(i), attr_name) for i in self._get_indices(indices)]
+
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        """Not supported: games have no attributes of their own.
+
+        Raises:
+            AttributeError: always.
+        """
+        raise AttributeError(
+            f"can't set {attr_name!r}: pass it to make_vec_env, or use env_method('set_state')"
+        )
+
+    def env_method(
+        self,
+        method_name: str,
+        *method_args: Any,
+        indices: VecEnvIndices = None,
+        **method_kwargs: Any,
+    ) -> list[Any]:
+        """Call a method of the single environment on each game; ``set_state`` takes effect."""
+        chosen = list(self._get_indices(indices))
+        if method_name == "action_masks":
+            masks = self.action_masks()
+            return list(masks if indices is None else masks[chosen])
+        results: list[Any] = []
+        for i in chosen:
+            single = self._borrowed(i)
+            results.append(getattr(single, method_name)(*method_args, **method_kwargs))
+            if method_name == "set_state":
+                self._put_back(i, single)
+        return results
+
+    def env_is_wrapped(
+        self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: VecEnvIndices = None
+    ) -> list[bool]:
+        """No game is wrapped."""
+        return [False for _ in self._get_indices(indices)]
+
+    def get_state(self) -> npt.NDArray[Any]:
+        """All games with their random streams: a copy, shape (N,), dtype SNAPSHOT."""
+        return self.games.snapshots()
+
+    def set_state(self, state: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
+        """Go back to a state from get_state(), and give the observations, int8 (N, d).
+
+        Raises:
+            ValueError: not such a state, or not one of these rules; nothing changes.
+        """
+        self.games.restore(state)
+        self._seeded = True
+        return self.games.observations.copy()
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+    def get_images(self) -> Sequence[npt.NDArray[np.uint8] | None]:
+        """No pictures: one None per game."""
+        return [None] * self.num_envs
+
+    def _borrowed(self, index: int) -> DeckOfSpiesEnv:
+        """The single environment, set to the state of one game until the next call."""
+        self._single.set_state(self.games.snapshots_of(index))
+        return self._single
+
+    def _put_back(self, index: int, single: DeckOfSpiesEnv) -> None:
+        snapshots = self.games.snapshots()
+        snapshots[index] = single.get_state()
+        self.games.restore(snapshots)

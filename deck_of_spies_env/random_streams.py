@@ -1,0 +1,126 @@
+"""Random streams for N games: splittable, vectorised, kept outside the game state.
+
+Each game owns two streams, one for the order of the spies and one for drawn cards, so that the
+spies met do not depend on how many cards were drawn: a *deal* is (seed, episode number) and nothing
+else. The generator is SplitMix64 with a gamma (stride) of its own per seed (Steele, Lea and Flood,
+"Fast splittable pseudorandom number generators", OOPSLA 2014), seeded through
+:class:`numpy.random.SeedSequence`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deck_of_spies_env.compiled import kernel, popcount
+
+STREAMS = np.dtype(
+    [
+        ("key", np.uint64),  # from the seed
+        ("gamma", np.uint64),  # odd stride, from the seed
+        ("episode", np.int64),  # the number of the episode being played; -1 before the first
+        ("spies", np.uint64),  # position of the stream that orders the spies
+        ("draws", np.uint64),  # position of the stream that draws cards
+    ]
+)
+"""One record per game. ``streams.episode`` counts the deals made from this seed."""
+
+_MULTIPLIER_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MULTIPLIER_2 = np.uint64(0x94D049BB133111EB)
+_SHIFT_27 = np.uint64(27)
+_SHIFT_30 = np.uint64(30)
+_SHIFT_31 = np.uint64(31)
+_SHIFT_32 = np.uint64(32)
+_LOW_32 = np.uint64(0xFFFFFFFF)
+_ONE = np.uint64(1)
+_TWO = np.uint64(2)
+_RANGE_32 = np.uint64(1 << 32)
+_EPISODE_STRIDE = np.uint64(0x9E3779B97F4A7C15)
+_TRANSITIONS_WANTED = 24
+_ALTERNATING = 0xAAAAAAAAAAAAAAAA
+
+
+def seed_streams(seeds: Sequence[int]) -> npt.NDArray[Any]:
+    """Streams for the given seeds, before their first episode.
+
+    Args:
+        seeds: non-negative integers of any size, one per game.
+
+    Returns:
+        Array of shape ``(len(seeds),)`` and dtype :data:`STREAMS`.
+
+    Raises:
+        ValueError: a seed is negative.
+    """
+    streams = np.zeros(len(seeds), dtype=STREAMS)
+    for record, seed in zip(streams, seeds, strict=True):
+        if seed < 0:
+            raise ValueError(f"seed must be a non-negative integer, got {seed}")
+        key, gamma = np.random.SeedSequence(seed).generate_state(2, np.uint64)
+        record["key"] = key
+        record["gamma"] = _well_mixed_gamma(int(gamma))
+        record["episode"] = -1
+    return streams
+
+
+def _well_mixed_gamma(word: int) -> int:
+    """An odd stride with enough bit transitions (Steele et al., section 5, ``mixGamma``)."""
+    gamma = word | 1
+    transitions = (gamma ^ (gamma >> 1)).bit_count()
+    return gamma if transitions >= _TRANSITIONS_WANTED else gamma ^ _ALTERNATING
+
+
+@kernel
+def mix(word: np.uint64) -> np.uint64:
+    """SplitMix64's finaliser: a bijection of 64-bit words without visible structure."""
+    word = (word ^ (word >> _SHIFT_30)) * _MULTIPLIER_1
+    word = (word ^ (word >> _SHIFT_27)) * _MULTIPLIER_2
+    return word ^ (word >> _SHIFT_31)
+
+
+@kernel
+def begin_episode(streams: Any) -> None:
+    """Move on to the next episode: both streams start anew, whatever was played before."""
+    streams.episode += 1
+    number = np.uint64(streams.episode) * _TWO
+    streams.spies = mix(streams.key ^ mix((number + _ONE) * _EPISODE_STRIDE))
+    streams.draws = mix(streams.key ^ mix((number + _TWO) * _EPISODE_STRIDE))
+
+
+@kernel
+def uniform_below(
+    position: np.uint64, gamma: np.uint64, bound: np.uint64
+) -> tuple[np.uint64, np.uint64]:
+    """A uniform integer in [0, bound) and the stream's new position; 1 <= bound < 2**32.
+
+    Multiply and shift with rejection (Lemire, "Fast random integer generation in an interval",
+    2019), hence exactly uniform.
+    """
+    position += gamma
+    product = (mix(position) >> _SHIFT_32) * bound
+    if (product & _LOW_32) < bound:
+        threshold = _RANGE_32 % bound
+        while (product & _LOW_32) < threshold:
+            position += gamma
+            product = (mix(position) >> _SHIFT_32) * bound
+    return product >> _SHIFT_32, position
+
+
+@kernel
+def pick_bit(bits: np.uint64, index: np.uint64) -> np.uint64:
+    """The set bit of ``bits`` that has ``index`` set bits below it, as a mask."""
+    for _ in range(index):
+        bits &= bits - _ONE
+    return bits & (~bits + _ONE)
+
+
+@kernel
+def pick_uniform(
+    bits: np.uint64, position: np.uint64, gamma: np.uint64
+) -> tuple[np.uint64, np.uint64]:
+    """One set bit of a non-zero ``bits``, chosen uniformly, and the stream's new position."""
+    index, position = uniform_below(position, gamma, popcount(bits))
+    return pick_bit(bits, index), position

@@ -1,0 +1,1 @@
+"""Deck of Spies, the solitaire."""

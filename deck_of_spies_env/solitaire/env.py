@@ -1,0 +1,261 @@
+"""``DeckOfSpies-v0``: the solitaire as a Gymnasium environment, a thin adapter over the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+
+from deck_of_spies_env.cards import mask_of
+from deck_of_spies_env.solitaire import rules as game
+from deck_of_spies_env.solitaire.actions import Action, IllegalActionError
+from deck_of_spies_env.solitaire.explanations import why_illegal
+from deck_of_spies_env.solitaire.games import Games, apply_plays, compile_engine
+from deck_of_spies_env.solitaire.positions import Start, start_from_options, zones_of
+from deck_of_spies_env.solitaire.rendering import render_ansi
+from deck_of_spies_env.solitaire.rules import Rules
+
+RENDER_MODES = ["ansi"]
+RENDER_FPS = 2
+
+Observation = npt.NDArray[np.int8]
+
+
+def spaces_of(games: Games) -> tuple[gym.spaces.Box[np.int8], gym.spaces.Discrete]:
+    """Observation and action space of one game."""
+    high = games.observation_high
+    return (
+        gym.spaces.Box[np.int8](np.zeros_like(high), high, dtype=np.int8),
+        gym.spaces.Discrete(games.table.num_actions),
+    )
+
+
+def check_render_mode(render_mode: str | None) -> None:
+    """Raise ValueError for a render mode that does not exist."""
+    if render_mode is not None and render_mode not in RENDER_MODES:
+        raise ValueError(
+            f"render_mode must be None or one of {', '.join(RENDER_MODES)}, got {render_mode!r}"
+        )
+
+
+def action_array(actions: Any, num_games: int) -> npt.NDArray[np.int64]:
+    """Actions as int64 of shape (N,).
+
+    Raises:
+        IllegalActionError: not N whole numbers.
+    """
+    array = np.asarray(actions)
+    if array.size != num_games or array.dtype.kind not in "iu":
+        raise IllegalActionError(f"expected {num_games} whole number(s) as action, got {actions!r}")
+    return array.reshape(num_games).astype(np.int64, copy=False)
+
+
+class DeckOfSpiesEnv(gym.Env[Observation, np.int64]):
+    """Deck of Spies for one player.
+
+    Observation: int8 vector of named fields, see ``solitaire.observations``. Action: an index into
+    the table of ``solitaire.actions``; ``info["action_mask"]`` (int8, shape (n,)) tells which are
+    legal. Reward: the objective, paid at the end.
+
+    Args:
+        objective: ``"win"`` (1 for a win), ``"keys"`` (Key Spies held / 12), ``"perfect"`` (1 for
+            12 of 12), or a mapping of weights over these, summed.
+        observation: ``"recall"`` (all that perfect memory knows) or ``"table"`` (what is in sight).
+        rules: a :class:`Rules`, a mapping of its fields, or None for the default.
+        render_mode: None or ``"ansi"``.
+        illegal_action: ``"raise"`` (IllegalActionError, nothing changes) or ``"lose"`` (the episode
+            ends as a loss with outcome ``"illegal_action"``).
+        start: zones where every episode begins, as in ``options["zones"]``; with ``hand`` left out
+            it is dealt from the Draw Deck, with ``spy`` left out too it is turned up.
+        shaping: ``"key_spies"`` adds the change of (Key Spies held / 12), a potential that is 0 at
+            the end, to each reward; with gamma 1 that leaves the best policy as it is.
+
+    Raises:
+        ValueError: an argument out of what is allowed; the message names it.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": RENDER_MODES, "render_fps": RENDER_FPS}  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def __init__(
+        self,
+        objective: str | Mapping[str, float] = "win",
+        observation: str = "recall",
+        rules: Rules | Mapping[str, Any] | None = None,
+        render_mode: str | None = None,
+        illegal_action: str = "raise",
+        start: Mapping[str, Any] | None = None,
+        shaping: str | None = None,
+    ) -> None:
+        check_render_mode(render_mode)
+        self._arguments: dict[str, Any] = {
+            "objective": objective,
+            "observation": observation,
+            "rules": rules,
+            "illegal_action": illegal_action,
+            "start": start,
+            "shaping": shaping,
+        }
+        self._games = Games(1, **self._arguments)
+        self._seeded = False
+        self._last_play = ""
+        self.render_mode = render_mode
+        self.observation_space, self.action_space = spaces_of(self._games)
+        compile_engine()
+
+    # --- Gymnasium ---
+
+    def reset(
+        self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin the next episode: episode 0 of a given seed, else one more of the current one.
+
+        Args:
+            seed: non-negative integer, or None to go on.
+            options: ``zones`` (zone name -> cards) starts from a position exactly as given,
+                ``phase`` (``"act"`` or ``"retire"``) goes with it; other keys are ignored.
+
+        Raises:
+            ValueError: a position that is no position; nothing changes.
+        """
+        start = self.start_of(options)
+        super().reset(seed=seed)
+        if seed is not None or not self._seeded:
+            drawn = int(self.np_random.integers(1 << 63)) if seed is None else seed
+            self._games.seed([0], [drawn])
+            self._seeded = True
+        self._games.deal(start=start)
+        self._last_play = ""
+        return self._games.observations[0].copy(), self._info()
+
+    def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Take one action.
+
+        Raises:
+            IllegalActionError: an action that is not legal, or any after the end.
+        """
+        games = self._games
+        actions = action_array(action, 1)
+        last_play = self._describe(int(actions[0])) if self.render_mode else ""
+        games.step(actions)
+        self._last_play = last_play
+        terminated = bool(games.states["phase"][0] == game.OVER)
+        observation = games.observations[0].copy()
+        return observation, float(games.rewards[0]), terminated, False, self._info()
+
+    def render(self) -> str | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The table as text in render mode ``"ansi"``, else None."""
+        if self.render_mode is None:
+            gym.logger.warn('render() without a render mode: pass render_mode="ansi" to gym.make')
+            return None
+        return render_ansi(self._games.states[0], self.rules, self._last_play)
+
+    # --- The game ---
+
+    @property
+    def rules(self) -> Rules:
+        """The rule set being played."""
+        return self._games.rules
+
+    @property
+    def phase(self) -> str:
+        """``"act"``, ``"retire"`` or ``"over"`` (also before the first reset)."""
+        return game.PHASES[int(self._games.states["phase"][0])]
+
+    def action_masks(self) -> npt.NDArray[np.bool_]:
+        """Legal actions as bool of shape (n,); all False once the game is over."""
+        return self._games.masks[0].astype(np.bool_)
+
+    def decode(self, action: int) -> Action:
+        """The action in the game's terms, with the present hand; legal or not.
+
+        Raises:
+            IllegalActionError: no such index, or slots that the hand lacks.
+        """
+        return self._games.table.decode(int(action), self._hand())
+
+    def encode(self, kind: str, cards: Iterable[str] = ()) -> int:
+        """The index of an action named by kind and cards (in any order), with the present hand.
+
+        Raises:
+            ValueError: the table has no such action.
+        """
+        return self._games.table.encode(kind, cards, self._hand())
+
+    def zones(self) -> dict[str, tuple[str, ...]]:
+        """The cards of each zone, sorted, by zone name (see ``solitaire.positions``)."""
+        return zones_of(self._games.states[0])
+
+    def afterstate(self, action: int) -> dict[str, tuple[str, ...]]:
+        """The zones after a legal action, before anything is turned up, reshuffled or drawn.
+
+        In the act phase the spy is dealt with, ``spy`` is empty and the next spy still among
+        ``spy_deck``; in the retire phase the next spy is in sight already.
+
+        Raises:
+            IllegalActionError: the action is not legal.
+        """
+        states = self._games.states.copy()
+        if not self._is_legal(action):
+            raise IllegalActionError(why_illegal(states[0], self.rules, int(action)))
+        kind, named = self.decode(action)
+        chosen = np.array([mask_of(named)], dtype=np.uint64)
+        apply_plays(states, np.array([game.KINDS.index(kind)]), chosen)
+        return zones_of(states[0])
+
+    def start_of(self, options: Mapping[str, Any] | None) -> Start | None:
+        """The start that reset options ask for, None if for none (see reset).
+
+        Raises:
+            ValueError: a position that is no position.
+        """
+        return start_from_options(options or {}, self.rules)
+
+    def get_state(self) -> npt.NDArray[Any]:
+        """The game with its random streams: a copy, shape () and dtype SNAPSHOT."""
+        return self._games.snapshots()[0:1].reshape(())
+
+    def set_state(self, state: npt.NDArray[Any]) -> None:
+        """Go back to a state from get_state(), streams included.
+
+        Raises:
+            ValueError: not such a state, or not one of these rules; nothing changes.
+        """
+        self._games.restore(np.asarray(state).reshape(1))
+        self._seeded = True
+        self._last_play = ""
+
+    def fork(self, seed: int) -> DeckOfSpiesEnv:
+        """An independent copy of the position with fresh streams, for planning."""
+        twin = DeckOfSpiesEnv(render_mode=self.render_mode, **self._arguments)
+        twin.spec = self.spec
+        twin.reset(seed=seed)
+        twin._games.states[:] = self._games.states
+        twin._games.show()
+        return twin
+
+    # --- Helpers ---
+
+    def _hand(self) -> int:
+        return int(self._games.states["hand"][0])
+
+    def _is_legal(self, action: int) -> bool:
+        return 0 <= action < self._games.table.num_actions and bool(self._games.masks[0, action])
+
+    def _describe(self, action: int) -> str:
+        if not self._is_legal(action):
+            return f"illegal action {action}"
+        kind, named = self.decode(action)
+        return " ".join((kind, *named))
+
+    def _info(self) -> dict[str, Any]:
+        info: dict[str, Any] = {"action_mask": self._games.masks[0].copy()}
+        if self._games.states["phase"][0] == game.OVER:
+            endings = self._games.endings(np.array([0]))
+            info.update({key: values[0] for key, values in endings.items()})
+            info["is_success"] = bool(info["is_success"])
+            info["key_spies"] = int(info["key_spies"])
+            info["turns"] = int(info["turns"])
+        return info

@@ -1,0 +1,241 @@
+"""``DeckOfSpies-v0`` over N games at once: a native Gymnasium vector environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from deck_of_spies_env.solitaire.env import (
+    RENDER_FPS,
+    RENDER_MODES,
+    action_array,
+    check_render_mode,
+    spaces_of,
+)
+from deck_of_spies_env.solitaire.games import Games, compile_engine
+from deck_of_spies_env.solitaire.positions import start_from_options
+from deck_of_spies_env.solitaire.rendering import render_ansi
+from deck_of_spies_env.solitaire.rules import Rules
+
+Observations = npt.NDArray[np.int8]
+Actions = npt.NDArray[np.int64]
+Infos = dict[str, Any]
+
+
+class DeckOfSpiesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
+    """N games of Deck of Spies, stepped by the same kernels as the single environment.
+
+    It replays ``SyncVectorEnv`` of N single environments exactly for the same seed and actions, in
+    all three autoreset modes and with Gymnasium's layout of infos. Arrays handed out are fresh.
+
+    Args:
+        num_envs: N, at least 1.
+        autoreset_mode: NEXT_STEP (default), SAME_STEP or DISABLED, as enum or by value.
+        others: as in ``DeckOfSpiesEnv``.
+
+    Raises:
+        ValueError: an argument out of what is allowed; the message names it.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": RENDER_MODES, "render_fps": RENDER_FPS}  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        objective: str | Mapping[str, float] = "win",
+        observation: str = "recall",
+        rules: Rules | Mapping[str, Any] | None = None,
+        render_mode: str | None = None,
+        illegal_action: str = "raise",
+        start: Mapping[str, Any] | None = None,
+        shaping: str | None = None,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+    ) -> None:
+        check_render_mode(render_mode)
+        self.games = Games(
+            num_envs,
+            objective=objective,
+            observation=observation,
+            rules=rules,
+            illegal_action=illegal_action,
+            start=start,
+            shaping=shaping,
+        )
+        self.num_envs = num_envs
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}  # pyright: ignore[reportIncompatibleVariableOverride, reportAttributeAccessIssue]
+        self.render_mode = render_mode
+        self.single_observation_space, self.single_action_space = spaces_of(self.games)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._seeded = np.zeros(num_envs, dtype=np.bool_)
+        self._awaiting_reset = np.zeros(num_envs, dtype=np.bool_)
+        self._everyone = np.ones(num_envs, dtype=np.bool_)
+        compile_engine()
+
+    # --- Gymnasium ---
+
+    def reset(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> tuple[Observations, Infos]:
+        """Begin the next episode in all games, or in those of ``options["reset_mask"]``.
+
+        Args:
+            seed: s for seeds s, s + 1, ..., a list with one seed or None per game, or None.
+            options: ``reset_mask`` (bool (N,)), and ``zones`` and ``phase`` as in the single env.
+
+        Raises:
+            ValueError, TypeError: a bad position, list of seeds or mask; nothing changes.
+        """
+        options = options or {}
+        chosen = self._reset_mask(options)
+        start = start_from_options(options, self.games.rules)
+        self._seed(seed, chosen)
+        self.games.deal(chosen, start)
+        self._awaiting_reset &= ~chosen
+        return self.games.observations.copy(), self._mask_infos(chosen)
+
+    def step(
+        self, actions: Actions
+    ) -> tuple[
+        Observations, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], Infos
+    ]:
+        """One action in every game.
+
+        Args:
+            actions: whole numbers of shape (N,). Under NEXT_STEP the entries of games that are
+                reset by this step are not looked at.
+
+        Raises:
+            IllegalActionError: names the games whose action is illegal; none has moved.
+        """
+        games = self.games
+        given = action_array(actions, self.num_envs)
+        resetting = self._awaiting_reset
+        moving = self._everyone
+        if self.autoreset_mode == AutoresetMode.NEXT_STEP:
+            moving = ~resetting
+        games.step(given, moving)
+        if moving is not self._everyone:
+            games.rewards[resetting] = 0.0
+            games.deal(resetting)
+        terminated = games.over
+        infos: Infos = {}
+        if self.autoreset_mode == AutoresetMode.SAME_STEP:
+            self._finish_in_place(terminated, infos)
+        else:
+            self._awaiting_reset = terminated.copy()
+        infos |= self._mask_infos(self._everyone)
+        if self.autoreset_mode != AutoresetMode.SAME_STEP:
+            infos |= self._ending_infos(terminated)
+        truncated = np.zeros(self.num_envs, dtype=np.bool_)
+        return games.observations.copy(), games.rewards.copy(), terminated, truncated, infos
+
+    def render(self) -> tuple[str, ...] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The tables as text in render mode ``"ansi"``, else None."""
+        if self.render_mode is None:
+            gym.logger.warn('render() without a render mode: pass render_mode="ansi"')
+            return None
+        return tuple(render_ansi(state, self.games.rules) for state in self.games.states)
+
+    # --- The games ---
+
+    def action_masks(self) -> npt.NDArray[np.bool_]:
+        """Legal actions as bool of shape (N, n); a row is all False where the game is over."""
+        return self.games.masks.astype(np.bool_)
+
+    def get_state(self) -> npt.NDArray[Any]:
+        """All games with their random streams: a copy, shape (N,), dtype SNAPSHOT."""
+        return self.games.snapshots()
+
+    def set_state(self, state: npt.NDArray[Any]) -> None:
+        """Go back to a state from get_state(), streams included.
+
+        Raises:
+            ValueError: not such a state, or not one of these rules; nothing changes.
+        """
+        self.games.restore(state)
+        self._seeded[:] = True
+        self._awaiting_reset = self.games.over
+
+    # --- Helpers ---
+
+    def _reset_mask(self, options: Mapping[str, Any]) -> npt.NDArray[np.bool_]:
+        if "reset_mask" not in options:
+            return self._everyone
+        mask = options["reset_mask"]
+        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
+            raise TypeError(f"options['reset_mask'] must be a bool array, got {mask!r}")
+        if mask.shape != (self.num_envs,):
+            raise ValueError(
+                f"options['reset_mask'] must have shape ({self.num_envs},), got {mask.shape}"
+            )
+        if not mask.any():
+            raise ValueError("options['reset_mask'] must name at least one environment")
+        return mask
+
+    def _seed(self, seed: int | Sequence[int | None] | None, chosen: npt.NDArray[np.bool_]) -> None:
+        """Fresh streams where a seed is given, and where there are none yet."""
+        if seed is None:
+            seeds: Sequence[int | None] = [None] * self.num_envs
+        elif isinstance(seed, int | np.integer):
+            super().reset(seed=int(seed))
+            seeds = [int(seed) + i for i in range(self.num_envs)]
+        else:
+            seeds = list(seed)
+        if len(seeds) != self.num_envs:
+            raise ValueError(f"expected {self.num_envs} seeds, one per env, got {len(seeds)}")
+        fresh = {i: seeds[i] for i in np.flatnonzero(chosen).tolist() if seeds[i] is not None}
+        for i in np.flatnonzero(chosen & ~self._seeded).tolist():
+            fresh.setdefault(i, int(self.np_random.integers(1 << 63)))
+        if fresh:
+            self.games.seed(
+                list(fresh), [int(value) for value in fresh.values() if value is not None]
+            )
+            self._seeded[list(fresh)] = True
+
+    def _mask_infos(self, shown: npt.NDArray[np.bool_]) -> Infos:
+        masks = self.games.masks.copy()
+        if shown is not self._everyone:
+            masks[~shown] = 0
+        return {"action_mask": masks, "_action_mask": shown.copy()}
+
+    def _ending_infos(self, ended: npt.NDArray[np.bool_]) -> Infos:
+        """How games ended, one array per key with zeros (None for text) where they go on."""
+        infos: Infos = {}
+        indices = np.flatnonzero(ended)
+        if not indices.size:
+            return infos
+        for key, values in self.games.endings(indices).items():
+            column = np.full(self.num_envs, None if values.dtype == object else 0, values.dtype)
+            column[indices] = values
+            infos[key] = column
+            infos[f"_{key}"] = ended.copy()
+        return infos
+
+    def _finish_in_place(self, ended: npt.NDArray[np.bool_], infos: Infos) -> None:
+        """SAME_STEP: keep the final observations and infos of ended games and deal them anew."""
+        indices = np.flatnonzero(ended)
+        if not indices.size:
+            return
+        final_obs = np.full(self.num_envs, None, dtype=object)
+        for i in indices:
+            final_obs[i] = self.games.observations[i].copy()
+        masks = np.zeros_like(self.games.masks)
+        infos["final_obs"], infos["_final_obs"] = final_obs, ended.copy()
+        infos["final_info"] = {
+            "action_mask": masks,
+            "_action_mask": ended.copy(),
+            **self._ending_infos(ended),
+        }
+        infos["_final_info"] = ended.copy()
+        self.games.deal(ended)
