@@ -1,0 +1,285 @@
+"""A policy for MaskablePPO that scores each legal play by what it uses and what it leaves.
+
+A flat network has one output for each slot subset and must learn for every one of them alone what
+two cards in these slots mean. Here one small network scores the position *after* each legal play,
+as an afterstate value function does (Sutton and Barto, 2018, section 6.8), and the scores of the
+legal plays are the logits. The first layer is linear in the zones, so that of an afterstate is that
+of the position plus an embedding for each card that the play moves: the position is encoded once,
+and each of its plays costs little more.
+
+Suits are relabelled so that the spy's comes first: the 24 relabellings are an exact symmetry of the
+game, so which suit is which never matters.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch as th
+from gymnasium import spaces
+from sb3_contrib.common.maskable.distributions import (
+    MaskableCategorical,
+    MaskableCategoricalDistribution,
+)
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
+from torch import nn
+
+from deck_of_spies_env import cards
+from deck_of_spies_env.solitaire.actions import action_table
+from deck_of_spies_env.solitaire.observations import LAYOUT, SLOT_WIDTH
+from deck_of_spies_env.solitaire.rules import KINDS
+
+_NUM_ZONE_ENTRIES = LAYOUT["slots"].start  # ``slots`` comes last; it repeats ``hand``
+_NUM_SPY_RANKS = cards.NUM_SPIES // cards.NUM_SUITS
+_IMPOSSIBLE = -1e8  # sb3-contrib's own logit of a masked action
+_EMBEDDING_SCALE = 0.1
+
+# One embedding for each way in which a play can move a card: a hand card used up in one of three
+# ways, the spy (of the first suit, by rank) dealt with in one of three ways, the Ace lost, a pass.
+_CARD_KINDS = ("counter", "recruit", "retire")
+_SPY_KINDS = ("counter", "recruit", "assassinate")
+_FIRST_SPY_TOKEN = len(_CARD_KINDS) * cards.NUM_CARDS
+_FIRST_ACE_TOKEN = _FIRST_SPY_TOKEN + len(_SPY_KINDS) * _NUM_SPY_RANKS
+_PASS_TOKEN = _FIRST_ACE_TOKEN + cards.NUM_SUITS
+_NO_TOKEN = _PASS_TOKEN + 1
+_NUM_TOKENS = _NO_TOKEN + 1
+
+
+class _Plays(NamedTuple):
+    """What each action of the table moves, one row per action.
+
+    Attributes:
+        slots: bool (n, h), the hand slots used.
+        card_token: int64 (n,), added to a used card's index.
+        spy_token: int64 (n,), added to the spy's rank; -1 where the spy stays.
+        ace: int64 (n,), suit of the Ace given up; -1 for none.
+        passes: bool (n,).
+    """
+
+    slots: npt.NDArray[np.bool_]
+    card_token: npt.NDArray[np.int64]
+    spy_token: npt.NDArray[np.int64]
+    ace: npt.NDArray[np.int64]
+    passes: npt.NDArray[np.bool_]
+
+
+@cache
+def _plays(hand_size: int) -> _Plays:
+    table = action_table(hand_size)
+    n = table.num_actions
+    plays = _Plays(
+        slots=np.zeros((n, hand_size), dtype=np.bool_),
+        card_token=np.zeros(n, dtype=np.int64),
+        spy_token=np.full(n, -1, dtype=np.int64),
+        ace=np.full(n, -1, dtype=np.int64),
+        passes=np.zeros(n, dtype=np.bool_),
+    )
+    for action in range(n):
+        for slot in range(hand_size):
+            plays.slots[action, slot] = table.slots_of(action) >> slot & 1
+    for kind in KINDS:
+        actions = table.actions_of(kind)
+        if kind in _CARD_KINDS:
+            plays.card_token[actions] = _CARD_KINDS.index(kind) * cards.NUM_CARDS
+        if kind in _SPY_KINDS:
+            offset = _SPY_KINDS.index(kind) * _NUM_SPY_RANKS
+            plays.spy_token[actions] = _FIRST_SPY_TOKEN + offset
+    plays.ace[table.actions_of("assassinate")] = np.arange(cards.NUM_SUITS)
+    plays.passes[table.actions_of("pass")] = True
+    return plays
+
+
+@cache
+def _relabelling() -> npt.NDArray[np.int64]:
+    """int64 (4, entries): where to read each entry from, so that a given suit becomes the first."""
+    sources = np.tile(np.arange(_NUM_ZONE_ENTRIES), (cards.NUM_SUITS, 1))
+    for name, field in LAYOUT.items():
+        if name not in ("phase", "slots"):
+            rank, suit = np.divmod(np.arange(field.stop - field.start), cards.NUM_SUITS)
+            for first in range(cards.NUM_SUITS):
+                moved = (suit + first) % cards.NUM_SUITS
+                sources[first, field] = field.start + rank * cards.NUM_SUITS + moved
+    return sources
+
+
+class _Position(NamedTuple):
+    """A batch of positions with relabelled suits.
+
+    Attributes:
+        zones: float32 (N, entries).
+        spy_rank: int64 (N,), 0 for the 5s; 0 too where there is no spy.
+        first_suit: int64 (N,), the suit that became the first.
+        slot_cards: int64 (N, h), card index in each slot; any where the slot is empty.
+    """
+
+    zones: th.Tensor
+    spy_rank: th.Tensor
+    first_suit: th.Tensor
+    slot_cards: th.Tensor
+
+
+class _Candidates(NamedTuple):
+    """The M legal plays of N positions, position by position.
+
+    Attributes:
+        masks: bool (N, n).
+        rows: int64 (M,), the position of each play.
+        plays: int64 (M,), its action.
+        scores: float32 (M,), its logit.
+        values: float32 (N, 1), the critic's values.
+    """
+
+    masks: th.Tensor
+    rows: th.Tensor
+    plays: th.Tensor
+    scores: th.Tensor
+    values: th.Tensor
+
+    def distribution(self) -> MaskableCategoricalDistribution:
+        """The action distribution in sb3-contrib's form, over all n actions."""
+        logits = th.full(self.masks.shape, _IMPOSSIBLE, device=self.scores.device)
+        logits = logits.index_put((self.rows, self.plays), self.scores)
+        distribution = MaskableCategoricalDistribution(self.masks.shape[1])
+        # The logits are masked already; validation would cost as much as the network.
+        distribution.distribution = MaskableCategorical(logits=logits, validate_args=False)
+        return distribution
+
+    def sum_by_position(self, values: th.Tensor) -> th.Tensor:
+        """(M,) -> (N,)."""
+        return values.new_zeros(len(self.masks)).index_add(0, self.rows, values)
+
+    def log_probs(self) -> th.Tensor:
+        """Log-probability of each play, float32 (M,): a softmax over few legal plays of many."""
+        top = self.scores.new_full((len(self.masks),), -np.inf)
+        top = top.scatter_reduce(0, self.rows, self.scores.detach(), "amax")
+        shifted = self.scores - top[self.rows]
+        return shifted - self.sum_by_position(shifted.exp()).log()[self.rows]
+
+    def index_of(self, actions: th.Tensor) -> th.Tensor:
+        """Where among the M plays the given legal actions (N,) stand, int64 (N,)."""
+        count = self.masks.flatten().cumsum(0)
+        start = th.arange(len(actions), device=actions.device) * self.masks.shape[1]
+        return count[start + actions] - 1
+
+
+class CandidatePolicy(MaskableActorCriticPolicy):
+    """Actor and critic for ``recall`` observations, see the module's text.
+
+    Args:
+        hidden: width of the first layer, shared by the position and its plays.
+        head: width of the second layer, one each for the scorer and the critic.
+        others: as in sb3-contrib's ``MaskableActorCriticPolicy``; its own architecture is not used.
+    """
+
+    play_slots: th.Tensor
+    play_card_token: th.Tensor
+    play_spy_token: th.Tensor
+    play_ace: th.Tensor
+    play_passes: th.Tensor
+    relabelling: th.Tensor
+
+    def __init__(self, *args: Any, hidden: int = 128, head: int = 64, **kwargs: Any) -> None:
+        self.hidden = hidden
+        self.head = head
+        super().__init__(*args, **kwargs)
+
+    def _get_constructor_parameters(self) -> dict[str, Any]:
+        return {
+            **super()._get_constructor_parameters(),
+            "hidden": self.hidden,
+            "head": self.head,
+        }
+
+    def _build(self, lr_schedule: Schedule) -> None:
+        width = spaces.flatdim(self.observation_space) - _NUM_ZONE_ENTRIES
+        self.hand_size = width // SLOT_WIDTH
+        for name, table in _plays(self.hand_size)._asdict().items():
+            self.register_buffer(f"play_{name}", th.as_tensor(table), persistent=False)
+        self.register_buffer("relabelling", th.as_tensor(_relabelling()), persistent=False)
+        self.encoder = nn.Linear(_NUM_ZONE_ENTRIES, self.hidden)
+        self.moves = nn.EmbeddingBag(_NUM_TOKENS, self.hidden, mode="sum", padding_idx=_NO_TOKEN)
+        self.scorer = self._head(final_gain=0.01)
+        self.critic = self._head(final_gain=1.0)
+        self.init_weights(self.encoder, np.sqrt(2))
+        nn.init.normal_(self.moves.weight, std=_EMBEDDING_SCALE)
+        arguments: dict[str, Any] = {"lr": lr_schedule(1), **self.optimizer_kwargs}
+        self.optimizer = self.optimizer_class(self.parameters(), **arguments)
+
+    def _head(self, final_gain: float) -> nn.Sequential:
+        first, last = nn.Linear(self.hidden, self.head), nn.Linear(self.head, 1)
+        self.init_weights(first, np.sqrt(2))
+        self.init_weights(last, final_gain)
+        return nn.Sequential(nn.ReLU(), first, nn.ReLU(), last)
+
+    def _position(self, obs: th.Tensor) -> _Position:
+        spy = obs[:, LAYOUT["spy"]].to(th.float32).argmax(dim=1)
+        suit = spy % cards.NUM_SUITS
+        slots = obs[:, LAYOUT["slots"].start :].to(th.float32)
+        slots = slots.reshape(len(obs), self.hand_size, SLOT_WIDTH)
+        slot_rank = slots[:, :, : cards.NUM_RANKS].argmax(dim=2)
+        slot_suit = slots[:, :, cards.NUM_RANKS :].argmax(dim=2)
+        slot_suit = (slot_suit - suit[:, None]) % cards.NUM_SUITS
+        return _Position(
+            zones=obs.gather(1, self.relabelling[suit]).to(th.float32),
+            spy_rank=spy // cards.NUM_SUITS,
+            first_suit=suit,
+            slot_cards=slot_rank * cards.NUM_SUITS + slot_suit,
+        )
+
+    def _tokens(self, position: _Position, rows: th.Tensor, plays: th.Tensor) -> th.Tensor:
+        """int64 (M, h + 2): the cards moved, the spy and the Ace or pass of each candidate."""
+        hand = position.slot_cards[rows] + self.play_card_token[plays][:, None]
+        hand = th.where(self.play_slots[plays], hand, _NO_TOKEN)
+        spy = self.play_spy_token[plays]
+        spy = th.where(spy >= 0, spy + position.spy_rank[rows], _NO_TOKEN)
+        ace = self.play_ace[plays]
+        ace_suit = (ace - position.first_suit[rows]) % cards.NUM_SUITS
+        last = th.where(ace >= 0, _FIRST_ACE_TOKEN + ace_suit, _NO_TOKEN)
+        last = th.where(self.play_passes[plays], _PASS_TOKEN, last)
+        return th.cat((hand, spy[:, None], last[:, None]), dim=1)
+
+    def _candidates(self, obs: th.Tensor, action_masks: Any) -> _Candidates:
+        """Score every legal play of every position."""
+        if action_masks is None:
+            raise ValueError("this policy scores legal actions only: it needs action_masks")
+        masks = th.as_tensor(action_masks, device=obs.device).reshape(len(obs), -1) != 0
+        if not bool(masks.any(dim=1).all()):
+            raise ValueError("an action mask allows no action: is the episode over?")
+        position = self._position(obs)
+        encoded = self.encoder(position.zones)
+        rows, plays = masks.nonzero(as_tuple=True)
+        afterstates = encoded[rows] + self.moves(self._tokens(position, rows, plays))
+        scores = self.scorer(afterstates).squeeze(1)
+        return _Candidates(masks, rows, plays, scores, self.critic(encoded))
+
+    def forward(
+        self, obs: th.Tensor, deterministic: bool = False, action_masks: Any = None
+    ) -> tuple[th.Tensor, th.Tensor, th.Tensor]:
+        """Actions (N,), values (N, 1) and log-probabilities (N,)."""
+        candidates = self._candidates(obs, action_masks)
+        distribution = candidates.distribution()
+        actions = distribution.get_actions(deterministic=deterministic)
+        return actions, candidates.values, distribution.log_prob(actions)
+
+    def evaluate_actions(
+        self, obs: th.Tensor, actions: th.Tensor, action_masks: Any = None
+    ) -> tuple[th.Tensor, th.Tensor, th.Tensor | None]:
+        """Values (N, 1), log-probabilities (N,) and entropies (N,) for given actions (N,)."""
+        candidates = self._candidates(obs, action_masks)
+        log_probs = candidates.log_probs()
+        entropies = -candidates.sum_by_position(log_probs.exp() * log_probs)
+        return candidates.values, log_probs[candidates.index_of(actions)], entropies
+
+    def get_distribution(
+        self, obs: PyTorchObs, action_masks: Any = None
+    ) -> MaskableCategoricalDistribution:
+        """The action distribution."""
+        return self._candidates(cast(th.Tensor, obs), action_masks).distribution()
+
+    def predict_values(self, obs: PyTorchObs) -> th.Tensor:
+        """Values (N, 1)."""
+        return self.critic(self.encoder(self._position(cast(th.Tensor, obs)).zones))

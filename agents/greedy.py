@@ -1,0 +1,39 @@
+"""``greedy``: recruit when possible, as cheaply as possible, keep Aces, retire low pairs.
+
+The definition stands in ``deck_of_spies_env.solitaire.policies.greedy_action``; it looks one play
+ahead and at nothing but the hand and the spy.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from deck_of_spies_env.agent import Actions, BatchAgent
+from deck_of_spies_env.solitaire.games import states_from_recall
+from deck_of_spies_env.solitaire.policies import greedy_actions
+from deck_of_spies_env.solitaire.rules import Rules
+
+
+class GreedyAgent(BatchAgent):
+    """Greedy play from ``recall`` observations.
+
+    Args:
+        rules: the rule set to be played.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self._hand_size = rules.hand_size
+
+    def choose(
+        self, observations: npt.NDArray[np.int8], action_masks: npt.NDArray[np.bool_]
+    ) -> Actions:
+        """The greedy action of each position."""
+        return greedy_actions(states_from_recall(observations), action_masks, self._hand_size)
+
+
+def make(rules: Rules, path: Path | None) -> GreedyAgent:
+    """The agent for a rule set."""
+    return GreedyAgent(rules)

@@ -1,0 +1,252 @@
+"""The typed configuration of a training run: every field of ``configs/*.yaml``.
+
+jsonargparse reads the YAML file and the command line against these dataclasses, so that an unknown
+or ill-typed field is an error that names it; ranges are checked here.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stderr
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+from jsonargparse import ActionConfigFile, ArgumentParser  # pyright: ignore[reportPrivateImportUsage]
+
+from deck_of_spies_env import ENV_IDS
+from deck_of_spies_env.solitaire.rules import Rules
+
+
+@dataclass(frozen=True)
+class EnvConfig:
+    """The environment.
+
+    Args:
+        id: registered id.
+        num_envs: games played at a time.
+        objective: ``win``, ``keys``, ``perfect`` or weights over these; None for the id's own.
+        shaping: ``key_spies`` for potential-based shaping, or None.
+        rules: fields of the rule set that differ from the default.
+    """
+
+    id: str = "DeckOfSpies-v0"
+    num_envs: int = 256
+    objective: str | dict[str, float] | None = None
+    shaping: str | None = None
+    rules: dict[str, bool | int] = field(default_factory=dict[str, bool | int])
+
+    def __post_init__(self) -> None:
+        if self.id not in ENV_IDS:
+            raise ValueError(f"env.id: unknown {self.id!r}; there are {', '.join(ENV_IDS)}")
+        _positive("env.num_envs", self.num_envs)
+        try:
+            Rules.of(self.rules)
+        except ValueError as error:
+            raise ValueError(f"env.{error}") from None
+
+    def arguments(self) -> dict[str, Any]:
+        """Arguments for the environment's constructor."""
+        arguments: dict[str, Any] = {"rules": self.rules, "shaping": self.shaping}
+        if self.objective is not None:
+            arguments["objective"] = self.objective
+        return arguments
+
+
+@dataclass(frozen=True)
+class PolicyConfig:
+    """The network.
+
+    Args:
+        kind: ``candidate`` scores each legal play by what it uses and leaves; ``flat`` is an MLP.
+        hidden: width of the first layer.
+        head: width of the second layer.
+    """
+
+    kind: Literal["candidate", "flat"] = "candidate"
+    hidden: int = 128
+    head: int = 64
+
+    def __post_init__(self) -> None:
+        _positive("policy.hidden", self.hidden)
+        _positive("policy.head", self.head)
+
+
+@dataclass(frozen=True)
+class PPOConfig:
+    """MaskablePPO's hyperparameters, under SB3's names.
+
+    Args:
+        total_timesteps: decisions to train for, over all games.
+        learning_rate: at the start.
+        final_learning_rate: at the end; linear in between.
+        n_steps: decisions per game between two updates.
+        batch_size: minibatch.
+        n_epochs: passes over the rollout per update.
+        gamma: discount; 1, since an episode has at most 72 decisions and pays at its end.
+        gae_lambda: of the advantage estimator.
+        clip_range: of the policy ratio.
+        ent_coef: entropy bonus at the start.
+        final_ent_coef: at the end; linear in between. None: as at the start.
+        vf_coef: weight of the value loss.
+        max_grad_norm: gradient clipping.
+        normalize_advantage: per minibatch.
+        target_kl: stop an update early beyond this divergence, or None.
+    """
+
+    total_timesteps: int = 1_000_000
+    learning_rate: float = 1e-3
+    final_learning_rate: float = 0.0
+    n_steps: int = 128
+    batch_size: int = 4096
+    n_epochs: int = 4
+    gamma: float = 1.0
+    gae_lambda: float = 0.95
+    clip_range: float = 0.2
+    ent_coef: float = 0.005
+    final_ent_coef: float | None = None
+    vf_coef: float = 0.5
+    max_grad_norm: float = 0.5
+    normalize_advantage: bool = True
+    target_kl: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("total_timesteps", "n_steps", "n_epochs", "learning_rate", "max_grad_norm"):
+            _positive(f"ppo.{name}", getattr(self, name))
+        _positive("ppo.clip_range", self.clip_range)
+        if self.batch_size < 2:
+            raise ValueError(f"ppo.batch_size must be at least 2, got {self.batch_size}")
+        for name in ("final_learning_rate", "ent_coef", "final_ent_coef", "vf_coef"):
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise ValueError(f"ppo.{name} must not be negative, got {value}")
+        for name in ("gamma", "gae_lambda"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"ppo.{name} must be in 0-1, got {getattr(self, name)}")
+        if self.target_kl is not None:
+            _positive("ppo.target_kl", self.target_kl)
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """Evaluation during training: deterministic masked play on held-out deals.
+
+    Args:
+        every: decisions between evaluations; there is one at the end in any case.
+        deals: deals of the ``select`` bank per evaluation, at least 2.
+        measure: what the best model is best at: ``win_rate``, ``key_spies`` or ``perfect``.
+    """
+
+    every: int = 500_000
+    deals: int = 2_000
+    measure: Literal["win_rate", "key_spies", "perfect"] = "win_rate"
+
+    def __post_init__(self) -> None:
+        _positive("evaluation.every", self.every)
+        if self.deals < 2:
+            raise ValueError(f"evaluation.deals must be at least 2, got {self.deals}")
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """A training run.
+
+    Args:
+        name: of the run; the run directory is ``runs/NAME-seedSEED`` unless run_dir is given.
+        seed: seed of everything, 0 to 2^24 - 1.
+        threads: torch threads; small nets are fastest with one.
+        device: torch device, ``auto`` takes a GPU if there is one.
+        checkpoint_every: decisions between checkpoints.
+        run_dir: where to write, or None for the default.
+    """
+
+    name: str = "deck_of_spies"
+    seed: int = 0
+    threads: int = 1
+    device: str = "auto"
+    checkpoint_every: int = 500_000
+    run_dir: str | None = None
+    env: EnvConfig = field(default_factory=EnvConfig)
+    policy: PolicyConfig = field(default_factory=PolicyConfig)
+    ppo: PPOConfig = field(default_factory=PPOConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < 1 << 24:
+            raise ValueError(f"seed must be in 0-{(1 << 24) - 1}, got {self.seed}")
+        _positive("threads", self.threads)
+        _positive("checkpoint_every", self.checkpoint_every)
+        if not self.name or "/" in self.name:
+            raise ValueError(f"name must be a plain file name, got {self.name!r}")
+
+    @property
+    def directory(self) -> Path:
+        """The run directory."""
+        return Path(self.run_dir or f"runs/{self.name}-seed{self.seed}")
+
+
+class ConfigError(ValueError):
+    """A bad configuration or command line; the message is one line for the user."""
+
+
+def read_command_line(arguments: Sequence[str]) -> tuple[TrainConfig, Path | None, str]:
+    """The configuration that a command line asks for.
+
+    Args:
+        arguments: without the program's name. ``--resume RUN_DIR`` reads the run's own
+            configuration; other options override it.
+
+    Returns:
+        The configuration, the run directory to resume or None, and the configuration as YAML.
+
+    Raises:
+        ConfigError: what is wrong, in one line.
+    """
+    resume, rest = _take_resume(list(arguments))
+    if resume is not None:
+        saved = resume / "config.yaml"
+        if not saved.is_file():
+            raise ConfigError(f"can't resume {resume}: there is no {saved}")
+        rest = ["--config", str(saved), *rest, "--run_dir", str(resume)]
+    parser = ArgumentParser(exit_on_error=False, description="Train MaskablePPO from a config.")
+    parser.add_argument("--config", action=ActionConfigFile, help="a file of configs/")
+    parser.add_argument("--resume", metavar="RUN_DIR", help="go on from the last checkpoint")
+    parser.add_class_arguments(TrainConfig, None)
+    try:
+        with redirect_stderr(io.StringIO()):
+            namespace = parser.parse_args(rest)
+            made = parser.instantiate(namespace).as_dict()
+    except (Exception, SystemExit) as error:
+        if isinstance(error, SystemExit) and error.code in (0, None):
+            raise  # --help
+        raise ConfigError(" ".join(str(error).split())) from None
+    for name in ("config", "resume"):
+        made.pop(name)
+        namespace.pop(name)
+    config = TrainConfig(**made)
+    return config, resume, parser.dump(namespace, skip_validation=True)
+
+
+def _take_resume(arguments: list[str]) -> tuple[Path | None, list[str]]:
+    """``--resume RUN_DIR`` out of the arguments: it names the configuration to read first."""
+    for i, argument in enumerate(arguments):
+        if argument.startswith("--resume="):
+            return Path(argument.partition("=")[2]), arguments[:i] + arguments[i + 1 :]
+        if argument == "--resume":
+            if i + 1 == len(arguments):
+                raise ConfigError("--resume needs a run directory")
+            return Path(arguments[i + 1]), arguments[:i] + arguments[i + 2 :]
+    return None, arguments
+
+
+def _positive(name: str, value: float) -> None:
+    if value <= 0:
+        raise ValueError(f"{name} must be positive, got {value}")
+
+
+def fail(message: object) -> NoReturn:
+    """End the program for a user's mistake: one line on stderr, exit status 2."""
+    print(f"error: {message}", file=sys.stderr)
+    raise SystemExit(2)

@@ -1,0 +1,140 @@
+"""Model files: SB3's zip with a member that says what the model is for.
+
+The member ``deck_of_spies.json`` names the format, environment, rule set, observation and policy.
+To play, only that and the weights are read (``torch.load`` with ``weights_only``), so that a model
+file from elsewhere can't run code. To go on training SB3 reads the rest, which it unpickles:
+resume only run directories that you trust.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, cast
+
+import gymnasium as gym
+import numpy as np
+import torch as th
+from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+
+from agents import AgentError
+from agents.candidate_policy import CandidatePolicy
+from agents.training.config import PolicyConfig, TrainConfig
+from deck_of_spies_env.solitaire.actions import action_table
+from deck_of_spies_env.solitaire.observations import observation_high
+from deck_of_spies_env.solitaire.rules import Rules
+
+FORMAT = 1
+MEMBER = "deck_of_spies.json"
+ENV_VERSION = "DeckOfSpies-v0"
+"""Observation layout and action table are fixed within an environment version."""
+
+
+def policy_arguments(
+    policy: PolicyConfig,
+) -> tuple[type[MaskableActorCriticPolicy], dict[str, Any]]:
+    """Policy class and keyword arguments for MaskablePPO."""
+    if policy.kind == "candidate":
+        return CandidatePolicy, {"hidden": policy.hidden, "head": policy.head}
+    layers = [policy.hidden, policy.head]
+    return MaskableActorCriticPolicy, {
+        "net_arch": {"pi": layers, "vf": layers},
+        "activation_fn": th.nn.ReLU,
+    }
+
+
+def save_model(model: MaskablePPO, config: TrainConfig, path: Path) -> None:
+    """Write a model file, whole or not at all."""
+    description = {
+        "format": FORMAT,
+        "env": ENV_VERSION,
+        "observation": "recall",
+        "rules": asdict(Rules.of(config.env.rules)),
+        "objective": config.env.objective,
+        "policy": asdict(config.policy),
+        "seed": config.seed,
+        "timesteps": model.num_timesteps,
+    }
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with open(temporary, "wb") as file:
+        # No environment, no buffer: they are made anew.
+        model.save(file, exclude=["rollout_buffer", "logger"])
+        file.flush()
+        with zipfile.ZipFile(file, "a") as archive:
+            archive.writestr(MEMBER, json.dumps(description, indent=2))
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def load_policy(path: Path, rules: Rules) -> MaskableActorCriticPolicy:
+    """The policy of a model file, ready to play.
+
+    Args:
+        path: of the file.
+        rules: the rule set to be played.
+
+    Raises:
+        AgentError: no such file, no model file, or one of another version or rule set.
+    """
+    description, weights = _read(path)
+    _check(path, description, rules)
+    try:
+        policy = _build(PolicyConfig(**description["policy"]), rules)
+        policy.load_state_dict(weights)
+    except (TypeError, ValueError, KeyError, RuntimeError) as error:
+        raise AgentError(f"model {path} is corrupt: {_first_line(error)}") from None
+    policy.set_training_mode(False)
+    return policy
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, th.Tensor]]:
+    if not path.is_file():
+        raise AgentError(f"no model at {path}")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            description: Any = json.loads(archive.read(MEMBER))
+            weights = th.load(
+                io.BytesIO(archive.read("policy.pth")), map_location="cpu", weights_only=True
+            )
+    except KeyError as error:
+        raise AgentError(f"{path} is not a model of this project: {_first_line(error)}") from None
+    except Exception as error:  # torch and zipfile raise many kinds for broken bytes
+        raise AgentError(f"model {path} is corrupt: {_first_line(error)}") from None
+    if not isinstance(description, dict) or not isinstance(weights, dict):
+        raise AgentError(f"model {path} is corrupt: unexpected contents")
+    return cast(dict[str, Any], description), cast(dict[str, th.Tensor], weights)
+
+
+def _check(path: Path, description: dict[str, Any], rules: Rules) -> None:
+    if description.get("format") != FORMAT:
+        raise AgentError(
+            f"model {path} has format {description.get('format')}, this version reads {FORMAT}"
+        )
+    if description.get("env") != ENV_VERSION:
+        raise AgentError(
+            f"model {path} was trained for {description.get('env')}, not {ENV_VERSION}"
+        )
+    if description.get("rules") != asdict(rules):
+        raise AgentError(
+            f"model {path} was trained for rules {description.get('rules')}, not {asdict(rules)}"
+        )
+
+
+def _build(policy: PolicyConfig, rules: Rules) -> MaskableActorCriticPolicy:
+    high = observation_high("recall", rules.hand_size)
+    policy_class, arguments = policy_arguments(policy)
+    return policy_class(
+        gym.spaces.Box(np.zeros_like(high), high, dtype=np.int8),
+        gym.spaces.Discrete(action_table(rules.hand_size).num_actions),
+        lambda _: 0.0,
+        **arguments,
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

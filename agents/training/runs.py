@@ -1,0 +1,167 @@
+"""Run directories: what a training run writes, and how a killed one goes on.
+
+config.yaml         the resolved configuration
+versions.json       versions of the libraries, and the git commit
+progress.csv        training log, beside TensorBoard's event files
+evaluations.csv     one row per evaluation on held-out deals
+checkpoint/         the last checkpoint: model, games, random states
+best_model.zip      best by the configured measure
+last_model.zip      the end of training
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import random
+import shutil
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch as th
+from sb3_contrib import MaskablePPO
+from stable_baselines3.common.logger import (
+    CSVOutputFormat,
+    KVWriter,
+    Logger,
+    TensorBoardOutputFormat,
+)
+
+from agents.training.config import ConfigError, TrainConfig
+from agents.training.models import save_model
+from deck_of_spies_env.files import write_text_atomically
+from deck_of_spies_env.integrations.sb3 import DeckOfSpiesVecEnv
+
+_LIBRARIES = (
+    "gymnasium",
+    "numpy",
+    "numba",
+    "torch",
+    "stable-baselines3",
+    "sb3-contrib",
+)
+_MODEL, _STATE = "model.zip", "state.pt"
+
+
+class RunDirectory:
+    """Paths and files of one run.
+
+    Args:
+        path: the directory.
+        config: of the run.
+    """
+
+    def __init__(self, path: Path, config: TrainConfig) -> None:
+        self.path = path
+        self.config = config
+        self.best_model = path / "best_model.zip"
+        self.last_model = path / "last_model.zip"
+        self.evaluations = path / "evaluations.csv"
+        self._checkpoint = path / "checkpoint"
+
+    def create(self, config_yaml: str) -> None:
+        """Begin a new run.
+
+        Raises:
+            ConfigError: there is a run already, or the directory can't be written.
+        """
+        if (self.path / "config.yaml").exists():
+            raise ConfigError(
+                f"{self.path} holds a run already: use --resume {self.path}, or another --run_dir"
+            )
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            write_text_atomically(self.path / "config.yaml", config_yaml)
+            write_text_atomically(self.path / "versions.json", json.dumps(_versions(), indent=2))
+        except OSError as error:
+            raise ConfigError(f"can't write to {self.path}: {error.strerror}") from None
+
+    def logger(self) -> Logger:
+        """SB3's logger into the directory; a resumed run adds to what is there."""
+        csv = CSVOutputFormat(str(self.path / _next_name(self.path, "progress", "csv")))
+        formats: list[KVWriter] = [csv, TensorBoardOutputFormat(str(self.path))]
+        return Logger(str(self.path), formats)
+
+    def save_checkpoint(
+        self, model: MaskablePPO, envs: DeckOfSpiesVecEnv, notes: dict[str, Any]
+    ) -> None:
+        """Keep all that the run needs to go on as if nothing had happened."""
+        beside = self.path / ".checkpoint.new"
+        shutil.rmtree(beside, ignore_errors=True)
+        beside.mkdir()
+        save_model(model, self.config, beside / _MODEL)
+        state = {
+            "games": envs.get_state().tobytes(),
+            "episode_starts": np.asarray(model._last_episode_starts).tolist(),
+            "torch_random": th.get_rng_state(),
+            "numpy_random": np.random.get_state(),  # noqa: NPY002 - SB3 draws minibatches from it
+            "python_random": random.getstate(),
+            "notes": notes,
+        }
+        th.save(state, beside / _STATE)
+        old = self.path / ".checkpoint.old"
+        shutil.rmtree(old, ignore_errors=True)
+        if self._checkpoint.exists():
+            self._checkpoint.replace(old)
+        beside.replace(self._checkpoint)
+        shutil.rmtree(old, ignore_errors=True)
+
+    def load_checkpoint(
+        self, envs: DeckOfSpiesVecEnv, device: str
+    ) -> tuple[MaskablePPO, dict[str, Any]]:
+        """The model with its games and random states as they were, and the notes kept with it.
+
+        Raises:
+            ConfigError: there is no checkpoint, or it is corrupt.
+        """
+        # A kill between the two renames of save_checkpoint leaves the last one under its old name.
+        folder = self._checkpoint
+        if not folder.exists():
+            folder = self.path / ".checkpoint.old"
+        if not folder.exists():
+            raise ConfigError(f"can't resume {self.path}: it has no checkpoint yet")
+        try:
+            model = MaskablePPO.load(folder / _MODEL, env=envs, device=device)
+            state = th.load(folder / _STATE, weights_only=False)
+            games = np.frombuffer(state["games"], dtype=envs.get_state().dtype)
+            model._last_obs = envs.set_state(games)
+        except Exception as error:  # whatever broken bytes make torch, zipfile or pickle raise
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise ConfigError(f"the checkpoint {folder} is corrupt: {reason}") from None
+        model._last_episode_starts = np.array(state["episode_starts"], dtype=np.bool_)
+        th.set_rng_state(state["torch_random"])
+        np.random.set_state(state["numpy_random"])  # noqa: NPY002
+        random.setstate(state["python_random"])
+        return model, state["notes"]
+
+
+def _versions() -> dict[str, str]:
+    versions = {name: version(name) for name in _LIBRARIES}
+    versions["deck_of_spies_env"] = version("deck_of_spies_env")
+    versions["python"] = platform.python_version()
+    versions["git_commit"] = _git_commit()
+    return versions
+
+
+def _git_commit() -> str:
+    here = Path(__file__).parent
+    try:
+        described = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=40"],
+            cwd=here,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return described.stdout.strip()
+
+
+def _next_name(folder: Path, stem: str, suffix: str) -> str:
+    """``progress.csv``, then ``progress.1.csv`` and so on: a resumed run overwrites no log."""
+    taken = len(list(folder.glob(f"{stem}*.{suffix}")))
+    return f"{stem}.{taken}.{suffix}" if taken else f"{stem}.{suffix}"
