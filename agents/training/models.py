@@ -61,7 +61,7 @@ def save_model(model: MaskablePPO, config: TrainConfig, path: Path) -> None:
         "timesteps": model.num_timesteps,
     }
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with open(temporary, "wb") as file:
+    with open(temporary, "w+b") as file:  # readable too: zipfile appends to what it finds
         # No environment, no buffer: they are made anew.
         model.save(file, exclude=["rollout_buffer", "logger"])
         file.flush()
