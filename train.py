@@ -10,7 +10,7 @@ import sys
 
 import torch
 from sb3_contrib import MaskablePPO
-from stable_baselines3.common.utils import LinearSchedule
+from stable_baselines3.common.utils import LinearSchedule, get_device
 
 from agents.training.callbacks import TrainingCallback
 from agents.training.config import ConfigError, TrainConfig, fail, read_command_line
@@ -20,12 +20,24 @@ from deck_of_spies_env.evaluation.seeds import deal_seeds
 from deck_of_spies_env.integrations.sb3 import DeckOfSpiesVecEnv, make_vec_env
 
 
+def device_of(config: TrainConfig) -> torch.device:
+    """The torch device that the configuration names.
+
+    Raises:
+        ConfigError: there is no such device.
+    """
+    try:
+        return get_device(config.device)
+    except RuntimeError as error:
+        raise ConfigError(f"device: {str(error).splitlines()[0]}") from None
+
+
 def make_envs(config: TrainConfig) -> DeckOfSpiesVecEnv:
     """The training games."""
     return make_vec_env(config.env.id, config.env.num_envs, **config.env.arguments())
 
 
-def make_model(config: TrainConfig, envs: DeckOfSpiesVecEnv) -> MaskablePPO:
+def make_model(config: TrainConfig, envs: DeckOfSpiesVecEnv, device: torch.device) -> MaskablePPO:
     """A fresh agent, with the training deals of its seed."""
     ppo = config.ppo
     policy, policy_kwargs = policy_arguments(config.policy)
@@ -46,7 +58,7 @@ def make_model(config: TrainConfig, envs: DeckOfSpiesVecEnv) -> MaskablePPO:
         target_kl=ppo.target_kl,
         policy_kwargs=policy_kwargs,
         seed=config.seed,
-        device=config.device,
+        device=device,
     )
     envs.seed(deal_seeds("train", config.seed, 1)[0])
     return model
@@ -56,15 +68,16 @@ def main(arguments: list[str]) -> None:
     """config -> envs -> agent -> learn -> save."""
     try:
         config, resume, config_yaml = read_command_line(arguments)
+        device = device_of(config)
         run = RunDirectory(config.directory, config)
         torch.set_num_threads(config.threads)
         if resume is None:
             run.create(config_yaml)
             envs = make_envs(config)
-            model, notes = make_model(config, envs), {}
+            model, notes = make_model(config, envs, device), {}
         else:
             envs = make_envs(config)
-            model, notes = run.load_checkpoint(envs, config.device)
+            model, notes = run.load_checkpoint(envs, device)
     except ConfigError as error:
         fail(error)
         return

@@ -57,12 +57,19 @@ def model_file(path: Path) -> Path:
     Raises:
         AgentError: nothing there.
     """
-    if not path.is_dir():
+    if path.is_file():
         return path
+    if not path.exists():
+        raise AgentError(f"no model at {path}; {_shipped()}")
     for name in (BEST_MODEL, LAST_MODEL):
         if (path / name).is_file():
             return path / name
-    raise AgentError(f"no model in {path}: expected {BEST_MODEL} or {LAST_MODEL}")
+    raise AgentError(f"no model in {path}: expected {BEST_MODEL} or {LAST_MODEL}; {_shipped()}")
+
+
+def _shipped() -> str:
+    names = sorted(path.stem for path in MODELS.glob("*.zip"))
+    return f"shipped models: {', '.join(names) or 'none'}"
 
 
 def make(rules: Rules, path: Path | None) -> PPOAgent:

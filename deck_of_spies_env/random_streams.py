@@ -40,14 +40,17 @@ _TWO = np.uint64(2)
 _RANGE_32 = np.uint64(1 << 32)
 _EPISODE_STRIDE = np.uint64(0x9E3779B97F4A7C15)
 _TRANSITIONS_WANTED = 24
+_FORKS = (1,)
 _ALTERNATING = 0xAAAAAAAAAAAAAAAA
 
 
-def seed_streams(seeds: Sequence[int]) -> npt.NDArray[Any]:
+def seed_streams(seeds: Sequence[int], *, forks: bool = False) -> npt.NDArray[Any]:
     """Streams for the given seeds, before their first episode.
 
     Args:
         seeds: non-negative integers of any size, one per game.
+        forks: streams for copies made to plan with. They share nothing with those of games, so that
+            a planner that happens on a game's own seed does not see the future.
 
     Returns:
         Array of shape ``(len(seeds),)`` and dtype :data:`STREAMS`.
@@ -59,7 +62,8 @@ def seed_streams(seeds: Sequence[int]) -> npt.NDArray[Any]:
     for record, seed in zip(streams, seeds, strict=True):
         if seed < 0:
             raise ValueError(f"seed must be a non-negative integer, got {seed}")
-        key, gamma = np.random.SeedSequence(seed).generate_state(2, np.uint64)
+        sequence = np.random.SeedSequence(seed, spawn_key=_FORKS if forks else ())
+        key, gamma = sequence.generate_state(2, np.uint64)
         record["key"] = key
         record["gamma"] = _well_mixed_gamma(int(gamma))
         record["episode"] = -1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import time
 from collections import deque
 from typing import Any, NamedTuple
@@ -156,12 +155,7 @@ class TrainingCallback(BaseCallback):
     def _append_row(self, score: Score) -> None:
         row = {"timesteps": self.num_timesteps, "seconds": round(self._seconds(), 1)}
         row |= {"deals": len(self._seeds)} | score._asdict()
-        new = not self._run.evaluations.exists()
-        with open(self._run.evaluations, "a", newline="") as file:
-            writer = csv.DictWriter(file, fieldnames=list(row))
-            if new:
-                writer.writeheader()
-            writer.writerow(row)
+        self._run.add_evaluation(row)
 
     def _seconds(self) -> float:
         return self._seconds_before + time.monotonic() - self._started

@@ -17,6 +17,7 @@ from typing import Any, Literal, NoReturn
 from jsonargparse import ActionConfigFile, ArgumentParser  # pyright: ignore[reportPrivateImportUsage]
 
 from deck_of_spies_env import ENV_IDS
+from deck_of_spies_env.solitaire.games import scoring_of
 from deck_of_spies_env.solitaire.rules import Rules
 
 
@@ -44,6 +45,7 @@ class EnvConfig:
         _positive("env.num_envs", self.num_envs)
         try:
             Rules.of(self.rules)
+            scoring_of("win" if self.objective is None else self.objective, self.shaping)
         except ValueError as error:
             raise ValueError(f"env.{error}") from None
 
@@ -210,7 +212,9 @@ def read_command_line(arguments: Sequence[str]) -> tuple[TrainConfig, Path | Non
         if not saved.is_file():
             raise ConfigError(f"can't resume {resume}: there is no {saved}")
         rest = ["--config", str(saved), *rest, "--run_dir", str(resume)]
-    parser = ArgumentParser(exit_on_error=False, description="Train MaskablePPO from a config.")
+    parser = ArgumentParser(
+        exit_on_error=False, allow_abbrev=False, description="Train MaskablePPO from a config."
+    )
     parser.add_argument("--config", action=ActionConfigFile, help="a file of configs/")
     parser.add_argument("--resume", metavar="RUN_DIR", help="go on from the last checkpoint")
     parser.add_class_arguments(TrainConfig, None)
@@ -218,15 +222,23 @@ def read_command_line(arguments: Sequence[str]) -> tuple[TrainConfig, Path | Non
         with redirect_stderr(io.StringIO()):
             namespace = parser.parse_args(rest)
             made = parser.instantiate(namespace).as_dict()
+        for name in ("config", "resume"):
+            made.pop(name)
+            namespace.pop(name)
+        config = TrainConfig(**made)
     except (Exception, SystemExit) as error:
         if isinstance(error, SystemExit) and error.code in (0, None):
             raise  # --help
-        raise ConfigError(" ".join(str(error).split())) from None
-    for name in ("config", "resume"):
-        made.pop(name)
-        namespace.pop(name)
-    config = TrainConfig(**made)
+        raise ConfigError(_one_line(error, rest)) from None
     return config, resume, parser.dump(namespace, skip_validation=True)
+
+
+def _one_line(error: BaseException, arguments: Sequence[str]) -> str:
+    """What is wrong, in one line; the YAML parser does not say which file it read."""
+    message = " ".join(str(error).split())
+    if "parsing config" in message and "--config" in arguments:
+        message = f"{arguments[arguments.index('--config') + 1]}: {message}"
+    return message
 
 
 def _take_resume(arguments: list[str]) -> tuple[Path | None, list[str]]:

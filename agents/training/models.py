@@ -93,8 +93,6 @@ def load_policy(path: Path, rules: Rules) -> MaskableActorCriticPolicy:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, th.Tensor]]:
-    if not path.is_file():
-        raise AgentError(f"no model at {path}")
     try:
         with zipfile.ZipFile(path) as archive:
             description: Any = json.loads(archive.read(MEMBER))

@@ -11,6 +11,7 @@ last_model.zip      the end of training
 
 from __future__ import annotations
 
+import csv
 import json
 import platform
 import random
@@ -59,7 +60,7 @@ class RunDirectory:
         self.config = config
         self.best_model = path / "best_model.zip"
         self.last_model = path / "last_model.zip"
-        self.evaluations = path / "evaluations.csv"
+        self._evaluations = path / "evaluations.csv"
         self._checkpoint = path / "checkpoint"
 
     def create(self, config_yaml: str) -> None:
@@ -103,14 +104,14 @@ class RunDirectory:
         }
         th.save(state, beside / _STATE)
         old = self.path / ".checkpoint.old"
-        shutil.rmtree(old, ignore_errors=True)
-        if self._checkpoint.exists():
+        if self._checkpoint.exists():  # else the old one is all there is
+            shutil.rmtree(old, ignore_errors=True)
             self._checkpoint.replace(old)
         beside.replace(self._checkpoint)
         shutil.rmtree(old, ignore_errors=True)
 
     def load_checkpoint(
-        self, envs: DeckOfSpiesVecEnv, device: str
+        self, envs: DeckOfSpiesVecEnv, device: th.device
     ) -> tuple[MaskablePPO, dict[str, Any]]:
         """The model with its games and random states as they were, and the notes kept with it.
 
@@ -131,11 +132,29 @@ class RunDirectory:
         except Exception as error:  # whatever broken bytes make torch, zipfile or pickle raise
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise ConfigError(f"the checkpoint {folder} is corrupt: {reason}") from None
+        self._drop_evaluations_after(model.num_timesteps)
         model._last_episode_starts = np.array(state["episode_starts"], dtype=np.bool_)
         th.set_rng_state(state["torch_random"])
         np.random.set_state(state["numpy_random"])  # noqa: NPY002
         random.setstate(state["python_random"])
         return model, state["notes"]
+
+    def add_evaluation(self, row: dict[str, float]) -> None:
+        """Append an evaluation to the table, whose columns are the keys of the row."""
+        new = not self._evaluations.exists()
+        with open(self._evaluations, "a", newline="") as file:
+            writer = csv.DictWriter(file, fieldnames=list(row))
+            if new:
+                writer.writeheader()
+            writer.writerow(row)
+
+    def _drop_evaluations_after(self, timesteps: int) -> None:
+        """Forget what a killed run measured after the checkpoint: it will be measured again."""
+        if not self._evaluations.exists():
+            return
+        header, *rows = self._evaluations.read_text().splitlines()
+        kept = [row for row in rows if int(row.partition(",")[0] or 0) <= timesteps]
+        write_text_atomically(self._evaluations, "\n".join((header, *kept, "")))
 
 
 def _versions() -> dict[str, str]:

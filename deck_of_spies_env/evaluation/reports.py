@@ -171,7 +171,7 @@ def _key_spies_difference(
     return difference.mean, list(difference.interval)
 
 
-# --- Tables ----------------------------------------------------------------------------------------
+# --- Tables ---------------------------------------------------------------------------------------
 
 
 def _headline(report: Report) -> str:

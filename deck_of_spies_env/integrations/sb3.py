@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -14,6 +15,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvIndices
 from deck_of_spies_env.solitaire.env import DeckOfSpiesEnv, spaces_of
 from deck_of_spies_env.solitaire.games import Games, compile_engine
 
+_CHANGING_METHODS = ("reset", "step", "set_state")
 _ENTRY_POINT = "deck_of_spies_env.solitaire.env:DeckOfSpiesEnv"
 
 
@@ -58,8 +60,6 @@ class DeckOfSpiesVecEnv(VecEnv):
         self._single = DeckOfSpiesEnv(**env_kwargs)
         env_kwargs.pop("render_mode", None)
         self.games = Games(num_envs, **env_kwargs)
-        self._infos: list[dict[str, Any]] = [{} for _ in range(num_envs)]
-        self._ended: list[int] = []
         self._actions = np.zeros(num_envs, dtype=np.int64)
         self._returns = np.zeros(num_envs, dtype=np.float64)
         self._lengths = np.zeros(num_envs, dtype=np.int64)
@@ -115,15 +115,13 @@ class DeckOfSpiesVecEnv(VecEnv):
         return games.observations.copy(), rewards, dones, infos
 
     def _step_infos(self, dones: npt.NDArray[np.bool_]) -> list[dict[str, Any]]:
-        for i in self._ended:
-            self._infos[i] = {}
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         ended = np.flatnonzero(dones)
-        self._ended = ended.tolist()
-        if self._ended:
+        if ended.size:
             columns = {key: values.tolist() for key, values in self.games.endings(ended).items()}
             elapsed = round(time.time() - self._started, 6)
-            for row, i in enumerate(self._ended):
-                self._infos[i] = {
+            for row, i in enumerate(ended.tolist()):
+                infos[i] = {
                     "terminal_observation": self.games.observations[i].copy(),
                     "TimeLimit.truncated": False,
                     "episode": {
@@ -137,21 +135,25 @@ class DeckOfSpiesVecEnv(VecEnv):
             self.games.deal(dones)
             self._returns[ended] = 0.0
             self._lengths[ended] = 0
-        return self._infos.copy()
+        return infos
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
-        """Legal actions as bool of shape (N, n): a view that the next step overwrites."""
-        return self.games.masks.view(np.bool_)
+        """Legal actions as bool of shape (N, n)."""
+        return self.games.masks.astype(np.bool_)
 
     def has_attr(self, attr_name: str) -> bool:
         """Whether a game has an attribute or method of that name."""
         return hasattr(self._single, attr_name)
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """The attribute of each game, as the single environment has it."""
-        if attr_name in ("render_mode", "spec", "rules"):  # the same for all
-            return [getattr(self._single, attr_name) for _ in self._get_indices(indices)]
-        return [getattr(self._borrowed(i), attr_name) for i in self._get_indices(indices)]
+        """The attribute of each game, as the single environment has it.
+
+        Methods come bound to their game.
+        """
+        chosen = list(self._get_indices(indices))
+        if callable(getattr(self._single, attr_name)):
+            return [partial(self._call, attr_name, i) for i in chosen]
+        return [getattr(self._borrowed(i), attr_name) for i in chosen]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
         """Not supported: games have no attributes of their own.
@@ -170,18 +172,12 @@ class DeckOfSpiesVecEnv(VecEnv):
         indices: VecEnvIndices = None,
         **method_kwargs: Any,
     ) -> list[Any]:
-        """Call a method of the single environment on each game; ``set_state`` takes effect."""
+        """Call a method of the single environment on each game."""
         chosen = list(self._get_indices(indices))
         if method_name == "action_masks":
             masks = self.action_masks()
             return list(masks if indices is None else masks[chosen])
-        results: list[Any] = []
-        for i in chosen:
-            single = self._borrowed(i)
-            results.append(getattr(single, method_name)(*method_args, **method_kwargs))
-            if method_name == "set_state":
-                self._put_back(i, single)
-        return results
+        return [self._call(method_name, i, *method_args, **method_kwargs) for i in chosen]
 
     def env_is_wrapped(
         self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: VecEnvIndices = None
@@ -210,12 +206,17 @@ class DeckOfSpiesVecEnv(VecEnv):
         """No pictures: one None per game."""
         return [None] * self.num_envs
 
+    def _call(self, name: str, index: int, *args: Any, **kwargs: Any) -> Any:
+        """Call a method on one game, and keep what it did to the game."""
+        single = self._borrowed(index)
+        result = getattr(single, name)(*args, **kwargs)
+        if name in _CHANGING_METHODS:
+            snapshots = self.games.snapshots()
+            snapshots[index] = single.get_state()
+            self.games.restore(snapshots)
+        return result
+
     def _borrowed(self, index: int) -> DeckOfSpiesEnv:
         """The single environment, set to the state of one game until the next call."""
         self._single.set_state(self.games.snapshots_of(index))
         return self._single
-
-    def _put_back(self, index: int, single: DeckOfSpiesEnv) -> None:
-        snapshots = self.games.snapshots()
-        snapshots[index] = single.get_state()
-        self.games.restore(snapshots)

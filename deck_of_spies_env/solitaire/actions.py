@@ -6,8 +6,8 @@ With a hand of h cards the n = 2(2^h - 1) + 4 + C(h-1,2) + C(h-1,3) + C(h-1,4) +
 
 Counter and recruit run over the non-empty slot subsets in the order of their masks (subset 1 is
 slot 0 alone, 3 is slots 0 and 1). Assassinate runs over the suits of the Ace given up, c d h s.
-Retire runs over the subsets of two to four of the h - 1 slots that a play can leave, again by mask; the
-hand is sorted into slots anew for it.
+Retire runs over the subsets of two to four of the h - 1 slots that a play can leave, again by mask;
+the hand is sorted into slots anew for it.
 """
 
 from __future__ import annotations

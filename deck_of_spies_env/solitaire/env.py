@@ -228,10 +228,15 @@ class DeckOfSpiesEnv(gym.Env[Observation, np.int64]):
         self._last_play = ""
 
     def fork(self, seed: int) -> DeckOfSpiesEnv:
-        """An independent copy of the position with fresh streams, for planning."""
+        """An independent copy of the position with fresh streams, for planning.
+
+        No seed gives the streams of a game, not even the game's own.
+        """
         twin = DeckOfSpiesEnv(render_mode=self.render_mode, **self._arguments)
         twin.spec = self.spec
         twin.reset(seed=seed)
+        twin._games.seed([0], [seed], forks=True)
+        twin._games.deal()
         twin._games.states[:] = self._games.states
         twin._games.show()
         return twin

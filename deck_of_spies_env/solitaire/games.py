@@ -248,7 +248,7 @@ class Games:
         self.rules = Rules.of(rules)
         self.table = action_table(self.rules.hand_size)
         self.start: Start = start_from_argument(start, self.rules)
-        self.scoring = _scoring(objective, shaping)
+        self.scoring = scoring_of(objective, shaping)
         self.illegal_loses = illegal_action == "lose"
         self.observation_high = observations.observation_high(observation, self.rules.hand_size)
         self._observation = observations.OBSERVATIONS.index(observation)
@@ -269,9 +269,9 @@ class Games:
         """bool (N,): which games have ended."""
         return self.states["phase"] == game.OVER
 
-    def seed(self, indices: Sequence[int], seeds: Sequence[int]) -> None:
-        """Give games fresh streams; their next deal is episode 0 of the seed."""
-        self.streams[list(indices)] = seed_streams(seeds)
+    def seed(self, indices: Sequence[int], seeds: Sequence[int], *, forks: bool = False) -> None:
+        """Give games fresh streams, see seed_streams; their next deal is episode 0 of the seed."""
+        self.streams[list(indices)] = seed_streams(seeds, forks=forks)
 
     def deal(self, chosen: npt.NDArray[np.bool_] | None = None, start: Start | None = None) -> None:
         """Begin the next episode of the chosen games (all by default)."""
@@ -396,8 +396,19 @@ class Games:
 _OUTCOME_NAMES = np.array(game.OUTCOMES, dtype=object)
 
 
-def _scoring(objective: str | Mapping[str, float], shaping: str | None) -> npt.NDArray[Any]:
-    """Weights of the reward, shape (1,), dtype SCORING."""
+def scoring_of(objective: str | Mapping[str, float], shaping: str | None) -> npt.NDArray[Any]:
+    """Weights of the parts of the reward.
+
+    Args:
+        objective: a name of OBJECTIVES, or weights by these names.
+        shaping: a name of SHAPINGS, or None.
+
+    Returns:
+        Shape (1,), dtype SCORING.
+
+    Raises:
+        ValueError: an unknown name, or a weight that is no number.
+    """
     weights = {objective: 1.0} if isinstance(objective, str) else objective
     # Config files can hold anything here.
     if not isinstance(weights, Mapping) or not weights:  # pyright: ignore[reportUnnecessaryIsInstance]

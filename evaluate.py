@@ -1,0 +1,185 @@
+"""Judge agents on the same deals: a table on stdout and, if wanted, a JSON file.
+
+For example ``python evaluate.py --agents greedy random --deals 10000 --seed 0 --json report.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from agents import REGISTRY, AgentError, make_agent
+from deck_of_spies_env.agent import Agent
+from deck_of_spies_env.evaluation.matches import MatchResult, play_deals
+from deck_of_spies_env.evaluation.reports import make_report, print_report, to_json
+from deck_of_spies_env.evaluation.seeds import agent_seed, deal_seeds
+from deck_of_spies_env.files import check_writable, write_text_atomically
+from deck_of_spies_env.solitaire.rules import Rules
+
+USER_ERROR = 2
+BANK = "test"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    parser = command_line()
+    args = parser.parse_args(arguments)
+    try:
+        rules = rules_from(args.rules)
+        seeds = deal_seeds(BANK, args.seed, args.deals)
+        agents = [(spec, agent_for(spec, rules)) for spec in args.agents]
+    except ValueError as error:
+        parser.error(str(error))
+
+    for _, agent in agents:
+        play_deals(agent, seeds[:1], rules=rules)  # fail, load and compile before the long work
+    matches = play_all(agents, seeds, rules, args.seed, args.batch_size)
+    report = make_report(matches, seed=args.seed, rules=rules, bank=BANK)
+    print_report(report)
+    if args.json is not None:
+        write_text_atomically(args.json, to_json(report))
+    return 0
+
+
+def play_all(
+    agents: Sequence[tuple[str, Agent]],
+    seeds: Sequence[int],
+    rules: Rules,
+    seed: int,
+    batch_size: int,
+) -> list[tuple[str, MatchResult]]:
+    """Each agent on all deals, one agent after the other, with a progress bar on a terminal."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    matches: list[tuple[str, MatchResult]] = []
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        for name, agent in agents:
+            task = progress.add_task(name, total=len(seeds))
+            agent.reset(agent_seed(seed))
+            result = play_deals(
+                agent,
+                seeds,
+                rules=rules,
+                batch_size=batch_size,
+                progress=lambda ended, task=task: progress.advance(task, ended),
+            )
+            matches.append((name, result))
+    return matches
+
+
+def agent_for(spec: str, rules: Rules) -> Agent:
+    """An agent from ``NAME`` or ``NAME=PATH``.
+
+    Raises:
+        AgentError: it can't be made; the message is for the user.
+    """
+    try:
+        return make_agent(spec, rules)
+    except ModuleNotFoundError as error:
+        raise AgentError(f"agent {spec!r} needs {error.name}, which is not installed") from error
+
+
+def rules_from(written: Sequence[str]) -> Rules:
+    """A rule set from ``key=value`` pairs with values in JSON, or from one JSON object.
+
+    Raises:
+        ValueError: neither of them, or not a rule set.
+    """
+    if len(written) == 1 and "=" not in written[0]:
+        return Rules.of(_parsed_json(written[0]))
+    pairs = [text.partition("=") for text in written]
+    return Rules.of({name: _parsed_json(value) for name, _, value in pairs})
+
+
+def _parsed_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"rules: can't read {text!r}: write KEY=VALUE with numbers, true or false"
+        ) from error
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """An argument parser whose complaint is one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong on stderr and exit."""
+        self.exit(USER_ERROR, f"{self.prog}: error: {' '.join(message.split())}\n")
+
+
+def command_line() -> OneLineParser:
+    """The options and their defaults."""
+    listed = "; ".join(f"{name}: {entry.summary}" for name, entry in REGISTRY.items())
+    parser = OneLineParser(
+        description="Judge agents on the same deals.",
+        epilog=f"Agents: {listed}.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--agents",
+        nargs="+",
+        metavar="NAME[=PATH]",
+        default=["ppo", "greedy", "random"],
+        help="who plays, in the order of the table (ppo greedy random)",
+    )
+    parser.add_argument(
+        "--deals",
+        type=_at_least_one,
+        metavar="N",
+        default=10_000,
+        help="how many deals (%(default)s)",
+    )
+    parser.add_argument(
+        "--seed", type=int, metavar="S", default=0, help="which deals (%(default)s)"
+    )
+    parser.add_argument("--json", type=_writable_path, metavar="FILE", help="write the report here")
+    parser.add_argument(
+        "--rules",
+        nargs="+",
+        metavar="KEY=VALUE",
+        default=["{}"],
+        help="fields of the rule set that differ from the default, or one JSON object of them",
+    )
+    parser.add_argument(
+        "--batch-size",
+        type=_at_least_one,
+        metavar="N",
+        default=1024,
+        help="games side by side (%(default)s)",
+    )
+    return parser
+
+
+def _at_least_one(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return number
+
+
+def _writable_path(text: str) -> Path:
+    try:
+        check_writable(text)
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"can't write {text!r}: {error.strerror}") from error
+    return Path(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
