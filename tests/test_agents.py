@@ -1,0 +1,226 @@
+"""The agents: the registry, their manners, and what greedy play is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import new_env, position
+
+import agents
+from agents import REGISTRY, AgentError, make_agent
+from deck_of_spies_env import Rules
+from deck_of_spies_env.agent import Agent, BatchAgent
+from deck_of_spies_env.evaluation.matches import play_deals
+from deck_of_spies_env.evaluation.seeds import agent_seed, deal_seeds
+from deck_of_spies_env.solitaire.env import DeckOfSpiesEnv
+
+SIMPLE = ("random", "greedy")
+GREEDY_WIN_RATE = (0.30, 0.36)
+"""Greedy play won 0.329 of 60,000 deals; 4,000 have a standard error of 0.0075."""
+
+
+def played(env: DeckOfSpiesEnv, agent: Agent) -> str:
+    """What an agent plays in the position of an environment: kind and cards."""
+    options = {"zones": env.zones(), "phase": env.phase}
+    observation, info = env.reset(options=options)
+    action = agent.act(observation, info["action_mask"])
+    return " ".join((env.decode(int(action)).kind, *env.decode(int(action)).cards))
+
+
+def positions(count: int) -> tuple[Any, Any]:
+    """Observations and masks met in random play, shapes (count, d) and (count, n)."""
+    env = new_env()
+    rng = np.random.default_rng(0)
+    observation, info = env.reset(seed=0)
+    observations, masks = [], []
+    while len(observations) < count:
+        observations.append(observation)
+        masks.append(info["action_mask"])
+        action = rng.choice(np.flatnonzero(info["action_mask"]))
+        observation, _, over, _, info = env.step(action)
+        if over:
+            observation, info = env.reset()
+    return np.array(observations), np.array(masks)
+
+
+# --- Registry -------------------------------------------------------------------------------------
+
+
+def test_simple_agents_are_registered_in_order_of_strength() -> None:
+    assert [name for name in REGISTRY if name in SIMPLE] == list(SIMPLE)
+    for entry in REGISTRY.values():
+        assert entry.summary
+
+
+@pytest.mark.parametrize("name", SIMPLE)
+def test_agents_keep_the_protocol(name: str) -> None:
+    assert isinstance(make_agent(name), Agent)
+    assert isinstance(make_agent(name, Rules(hand_size=4)), Agent)
+
+
+@pytest.mark.parametrize(
+    ("spec", "complaint"),
+    [
+        ("alphago", "unknown agent 'alphago'; there are random, greedy"),
+        ("", "unknown agent ''"),
+        ("alphago=somewhere", "unknown agent 'alphago'"),
+        ("random=model.zip", "random takes no path"),
+        ("greedy=", "greedy takes no path"),
+        ("ppo=", "ppo takes a path"),
+    ],
+)
+def test_bad_agents_are_named_in_one_line(spec: str, complaint: str) -> None:
+    with pytest.raises(AgentError, match=complaint) as caught:
+        make_agent(spec)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_unknown_agents_are_told_all_there_are() -> None:
+    with pytest.raises(AgentError) as caught:
+        make_agent("nobody")
+    assert all(name in str(caught.value) for name in agents.REGISTRY)
+
+
+# --- Manners --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SIMPLE)
+def test_agents_refuse_to_guess_without_a_mask(name: str) -> None:
+    agent = make_agent(name)
+    observations, masks = positions(3)
+    nothing: Any = None
+    with pytest.raises(ValueError, match="action mask"):
+        agent.act(observations, nothing)
+    with pytest.raises(ValueError, match="one batch"):
+        agent.act(observations, masks[:2])
+    with pytest.raises(ValueError, match="one batch"):
+        agent.act(observations[0], masks[:1])
+    with pytest.raises(ValueError, match="allows no action"):
+        agent.act(observations, masks * [[1], [0], [1]])
+    with pytest.raises(ValueError, match="allows no action"):
+        agent.act(observations[0], np.zeros_like(masks[0]))
+
+
+@pytest.mark.parametrize("name", SIMPLE)
+@pytest.mark.parametrize("dtype", [np.int8, np.bool_, np.float32])
+def test_agents_play_legally_whatever_the_type_of_the_mask(name: str, dtype: Any) -> None:
+    observations, masks = positions(400)
+    actions = make_agent(name).act(observations, masks.astype(dtype))
+    assert isinstance(actions, np.ndarray)
+    assert actions.dtype == np.int64
+    assert actions.shape == (400,)
+    assert masks[np.arange(400), actions].all()
+
+
+@pytest.mark.parametrize("name", SIMPLE)
+def test_one_game_and_a_batch_of_one_agree(name: str) -> None:
+    single, batch = make_agent(name), make_agent(name)
+    single.reset(5)
+    batch.reset(5)
+    for observation, mask in zip(*positions(100), strict=True):
+        alone = single.act(observation, mask)
+        (together,) = np.atleast_1d(batch.act(observation[None], mask[None]))
+        assert np.ndim(alone) == 0
+        assert alone == together
+
+
+def test_greedy_chooses_for_each_game_as_if_alone() -> None:
+    agent = make_agent("greedy")
+    observations, masks = positions(200)
+    alone = [agent.act(*pair) for pair in zip(observations, masks, strict=True)]
+    assert np.array_equal(agent.act(observations, masks), alone)
+
+
+def test_random_play_is_uniform_over_the_legal_actions() -> None:
+    agent = make_agent("random")
+    agent.reset(1)
+    mask = np.zeros((6000, 78), dtype=np.int8)
+    mask[:, [3, 40, 77]] = 1
+    actions = agent.act(np.zeros((6000, 1), dtype=np.int8), mask)
+    values, counts = np.unique(actions, return_counts=True)
+    assert values.tolist() == [3, 40, 77]
+    assert (np.abs(counts - 2000) < 5 * np.sqrt(6000 * 2 / 9)).all()
+
+
+def test_agents_that_choose_for_batches_must_say_how() -> None:
+    unfinished: Any = BatchAgent
+    with pytest.raises(TypeError, match="choose"):
+        unfinished()
+
+
+# --- What greedy play is --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def greedy() -> Agent:
+    return make_agent("greedy")
+
+
+@pytest.mark.parametrize(
+    ("hand", "spy", "play"),
+    [
+        # It recruits when it can, even where a counter is cheaper ...
+        ("2c 4c 5h 9d Th", "5c", "recruit 2c 4c"),
+        ("2c 5h 9d Th Qc", "5c", "recruit Qc"),
+        # ... as cheaply as it can ...
+        ("8c 9c Tc Qh Kc", "7c", "recruit 8c"),
+        ("2d 8h 9s Js Ks", "8s", "recruit 9s"),
+        # ... and keeps Aces if there is a recruit without.
+        ("Ac 4c 5h 8d Tc", "9c", "recruit Tc"),
+        ("Ad 6h 7d 9h Th", "6d", "recruit 7d"),
+        # Rather than counter it gives up an Ace.
+        ("Ah 2c 3d 7s 9s", "8h", "recruit Ah 7s"),
+        # No recruit: the cheapest counter.
+        ("3d 6h 7h 8d Kd", "6s", "counter 6h"),
+        ("2d 3d 5h 9h Th", "9s", "counter 9h"),
+        ("Ac 5h 7d 8d Th", "6s", "counter 7d"),
+    ],
+)
+def test_greedy_acts(greedy: Agent, hand: str, spy: str, play: str) -> None:
+    assert played(position(hand, spy), greedy) == play
+
+
+@pytest.mark.parametrize(
+    ("hand", "play"),
+    [
+        ("2c 2d 9h Tc", "retire 2c 2d"),
+        ("3c 3d 3h Tc", "retire 3c 3d 3h"),
+        ("4c 4d 4h 4s", "retire 4c 4d 4h 4s"),
+        ("Ac Ad 9h Tc", "pass"),  # Aces are kept,
+        ("Ac Ad 2c 2d", "retire 2c 2d"),
+        ("Jc Jd Kh Ks", "pass"),  # and so are Key Spies.
+        ("3c 3d Kh Ks", "retire 3c 3d"),
+    ],
+)
+def test_greedy_retires_low_pairs(greedy: Agent, hand: str, play: str) -> None:
+    assert played(position(hand, "Kc", phase="retire"), greedy) == play
+
+
+def test_greedy_assassinates_when_it_must(greedy: Agent) -> None:
+    assert played(position("2c 3d 4h", "Ks", draw_deck="Ad"), greedy) == "assassinate Ad"
+    assert played(position("Ac 2c", "9s", draw_deck="As"), greedy).startswith("assassinate A")
+
+
+def test_greedy_plays_any_hand_size() -> None:
+    for hand_size in (3, 4, 8):
+        rules = Rules(hand_size=hand_size)
+        result = play_deals(make_agent("greedy", rules), deal_seeds("select", 0, 20), rules=rules)
+        assert set(result.outcomes) <= {"win", "loss", "no_double_agent"}
+
+
+# --- How well they play ---------------------------------------------------------------------------
+
+
+def test_greedy_wins_what_it_won_when_measured() -> None:
+    wins = play_deals(make_agent("greedy"), deal_seeds("select", 0, 4000)).wins
+    low, high = GREEDY_WIN_RATE
+    assert low < wins.mean() < high
+
+
+def test_random_play_hardly_ever_wins() -> None:
+    agent = make_agent("random")
+    agent.reset(agent_seed(0))
+    wins = play_deals(agent, deal_seeds("select", 0, 4000)).wins
+    assert wins.mean() < 0.002

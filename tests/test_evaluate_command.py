@@ -1,0 +1,167 @@
+"""The command ``evaluate.py``: what it prints and writes, and one line for every mistake."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evaluate
+from deck_of_spies_env import Rules
+
+ROOT = Path(__file__).parent.parent
+
+
+def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(ROOT / "evaluate.py"), *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def mistake(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The one line on stderr that a mistake gets, before anything is played."""
+    with pytest.raises(SystemExit) as caught:
+        evaluate.main(arguments)
+    assert caught.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.endswith("\n")
+    assert len(err.splitlines()) == 1
+    return err
+
+
+@pytest.fixture
+def no_play(monkeypatch: pytest.MonkeyPatch) -> None:
+    def play(*arguments: Any, **options: Any) -> None:
+        raise AssertionError("played before the arguments were checked")
+
+    monkeypatch.setattr(evaluate, "play_deals", play)
+
+
+def test_runs_from_another_directory(tmp_path: Path) -> None:
+    done = run(
+        *("--agents", "greedy", "random", "--deals", "60", "--seed", "4"),
+        *("--json", "report.json", "--rules", "key_spies_to_win=4", "idle_ace=false"),
+        *("--batch-size", "16"),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
+    assert (report["deals"], report["seed"], report["bank"]) == (60, 4, "test")
+    assert report["rules"] == {
+        "idle_ace": False, "eager_reshuffle": False, "hand_size": 5, "key_spies_to_win": 4
+    }  # fmt: skip
+    assert [agent["name"] for agent in report["agents"]] == ["greedy", "random"]
+    greedy = report["agents"][0]
+    assert greedy["wins"] == round(60 * greedy["win_rate"]) > 30
+    assert [pair["agents"] for pair in report["comparisons"]] == [["greedy", "random"]]
+    assert "60 deals" in done.stdout
+    assert f"{100 * greedy['win_rate']:.2f} [" in done.stdout
+
+
+def test_a_mistake_is_one_line_and_no_traceback(tmp_path: Path) -> None:
+    done = run("--agents", "greedy", "nobody", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    expected = "evaluate.py: error: unknown agent 'nobody'; there are random, greedy"
+    assert done.stderr.startswith(expected)
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_same_command_gives_the_same_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reports = []
+    for _ in range(2):
+        path = tmp_path / "report.json"
+        arguments = ["--agents", "random", "greedy", "greedy", "--deals", "40", "--json", str(path)]
+        assert evaluate.main(arguments) == 0
+        report = json.loads(path.read_text())
+        for agent in report["agents"]:
+            agent.pop("seconds")
+        reports.append(report)
+    assert reports[0] == reports[1]
+    out, err = capsys.readouterr()
+    assert err == ""  # no progress bar where there is no terminal
+    assert out.count("40 deals") == 2
+
+
+def test_seeds_are_other_deals(tmp_path: Path) -> None:
+    def decisions(seed: str) -> int:
+        path = tmp_path / "report.json"
+        arguments = ["--agents", "greedy", "--deals", "40", "--seed", seed, "--json", str(path)]
+        evaluate.main(arguments)
+        return json.loads(path.read_text())["agents"][0]["decisions"]
+
+    assert decisions("0") == decisions("0") != decisions("1")
+
+
+@pytest.mark.usefixtures("no_play")
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--agents", "random=model.zip"], "random takes no path"),
+        (["--agents"], "--agents"),
+        (["--deals", "0"], "--deals: '0'"),
+        (["--deals", "-5"], "--deals: '-5'"),
+        (["--deals", "1.5"], "--deals: '1.5'"),
+        (["--deals", "many"], "--deals: 'many'"),
+        (["--deals", "99999999999"], "the number of deals"),
+        (["--seed", "-1"], "the seed must be"),
+        (["--seed", "16777216"], "the seed must be"),
+        (["--seed", "x"], "--seed"),
+        (["--batch-size", "0"], "--batch-size: '0'"),
+        (["--json", "/nowhere/report.json"], "/nowhere/report.json"),
+        (["--json", "/"], "'/'"),
+        (["--rules", "hand_size=9"], "hand_size must be a whole number 3-8, got 9"),
+        (["--rules", "hand=5"], "unknown field 'hand'"),
+        (["--rules", "idle_ace=maybe"], "can't read 'maybe'"),
+        (["--rules", "idle_ace"], "can't read 'idle_ace'"),
+        (["--rules", "[5]"], "mapping"),
+        (["--rules", '{"key_spies_to_win": 13}'], "key_spies_to_win"),
+        (["--frobnicate"], "--frobnicate"),
+    ],
+)
+def test_mistakes_are_named(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], named: str
+) -> None:
+    line = mistake(capsys, "--agents", "greedy", *arguments)
+    assert "error: " in line
+    assert named in line
+
+
+@pytest.mark.usefixtures("no_play")
+def test_missing_and_corrupt_models_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corrupt = tmp_path / "model.zip"
+    corrupt.write_bytes(b"PK\x03\x04 no more than that")
+    for path in (corrupt, tmp_path / "missing.zip", tmp_path):
+        assert str(path) in mistake(capsys, "--agents", "greedy", f"ppo={path}")
+
+
+def test_rules_can_be_written_in_two_ways() -> None:
+    rules = Rules(idle_ace=False, hand_size=6)
+    assert evaluate.rules_from(["idle_ace=false", "hand_size=6"]) == rules
+    assert evaluate.rules_from(['{"idle_ace": false, "hand_size": 6}']) == rules
+    assert evaluate.rules_from(["{}"]) == Rules()
+
+
+def test_agents_without_their_libraries_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_torch(*arguments: Any) -> None:
+        raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+    monkeypatch.setattr(evaluate, "make_agent", no_torch)
+    with pytest.raises(evaluate.AgentError, match="'ppo' needs torch"):
+        evaluate.agent_for("ppo", Rules())
