@@ -1,5 +1,6 @@
 # The one list of commands. Every target builds what it needs in .venv.
 PYTHON ?= python3
+PIP_ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
@@ -22,7 +23,8 @@ install: $(STAMP)  ## build .venv with all that demo, tests and checks need
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		$(PIP_ARGS) -e '.[dev]'
 	touch $@
 
 demo: install  ## train a small agent, then judge it beside the shipped one and the bots (minutes)

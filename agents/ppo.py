@@ -1,6 +1,8 @@
 """``ppo``: a network trained by MaskablePPO, played deterministically.
 
-``ppo`` is the shipped model, ``ppo=PATH`` that of a run directory (its best model) or a model file.
+``ppo`` is the shipped model, ``ppo=PATH`` that of a run directory or a model file. Of a run the last
+model is taken once there is one: the learning rate has come down to its end by then, while the best
+of many evaluations is in part the luckiest.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ class PPOAgent(BatchAgent):
 
 
 def model_file(path: Path) -> Path:
-    """The model file that a path means: itself, or a run directory's best or last model.
+    """The model file that a path means: itself, or a run directory's last or best model.
 
     Raises:
         AgentError: nothing there.
@@ -61,10 +63,10 @@ def model_file(path: Path) -> Path:
         return path
     if not path.exists():
         raise AgentError(f"no model at {path}; {_shipped()}")
-    for name in (BEST_MODEL, LAST_MODEL):
+    for name in (LAST_MODEL, BEST_MODEL):
         if (path / name).is_file():
             return path / name
-    raise AgentError(f"no model in {path}: expected {BEST_MODEL} or {LAST_MODEL}; {_shipped()}")
+    raise AgentError(f"no model in {path}: expected {LAST_MODEL} or {BEST_MODEL}; {_shipped()}")
 
 
 def _shipped() -> str:

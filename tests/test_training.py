@@ -309,7 +309,7 @@ def model_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     process = train(*SMALL_RUN, "--ppo.total_timesteps", "512", "--run_dir", str(run))
     _, errors = process.communicate(timeout=600)
     assert process.returncode == 0, errors
-    return run / "best_model.zip"
+    return run / "last_model.zip"
 
 
 def rewritten(source: Path, target: Path, old: bytes, new: bytes) -> Path:
