@@ -1,8 +1,8 @@
 """``ppo``: a network trained by MaskablePPO, played deterministically.
 
-``ppo`` is the shipped model, ``ppo=PATH`` that of a run directory or a model file. Of a run the last
-model is taken once there is one: the learning rate has come down to its end by then, while the best
-of many evaluations is in part the luckiest.
+``ppo`` is the shipped model, ``ppo=PATH`` that of a run directory or a model file. Of a run the
+last model is taken once there is one: the learning rate has come down to its end by then, while the
+best of many evaluations is in part the luckiest.
 """
 
 from __future__ import annotations
