@@ -1,10 +1,10 @@
 """Numba behind one typed wrapper: how kernels are compiled, cached and announced.
 
-Two decorators and two bit instructions are all that the rest of the package sees of Numba:
+Two decorators and three instructions are all that the rest of the package sees of Numba:
 
 * :func:`kernel` for scalar functions that other kernels call (inlined by LLVM, never cached);
 * :func:`entry_point` for the few functions that Python calls, compiled once per machine and cached;
-* :func:`popcount` and :func:`lowest_bit_index`, usable inside kernels only.
+* :func:`popcount`, :func:`lowest_bit_index` and :func:`store_word`, usable inside kernels only.
 
 The cache of an entry point is stamped with the contents of *every* source file of the package, not
 of its own file alone as Numba does it: a kernel inlines functions of other files, and a stale copy
@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numba
 import numpy as np
 from filelock import FileLock
+from llvmlite import ir
 from numba.core import caching, types
 from numba.extending import intrinsic
 
@@ -76,7 +77,7 @@ def kernel(function: Function) -> Function:
 
     ``error_model="numpy"`` drops Python's zero-division checks, which would cost a branch each.
     """
-    compiled = numba.njit(error_model="numpy", nogil=True)(function)
+    compiled = numba.njit(error_model="numpy", nogil=True, forceinline=True)(function)
     return cast(Function, compiled)
 
 
@@ -103,7 +104,27 @@ if TYPE_CHECKING:
         """Index of the lowest set bit, 64 for zero (kernels only)."""
         ...
 
+    def store_word(array: Any, offset: int, word: np.uint64) -> None:
+        """Store eight bytes, lowest first, into a contiguous int8 array (kernels only).
+
+        Nothing is checked: ``offset`` to ``offset + 7`` must lie in the array.
+        """
+        ...
+
 else:
+
+    @intrinsic
+    def store_word(typing_context, array, offset, word):
+        """Store eight bytes, lowest first, into a contiguous int8 array (kernels only)."""
+
+        def generate(context, builder, signature, arguments):
+            data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+            target = builder.gep(data, [arguments[1]])
+            word_pointer = ir.IntType(64).as_pointer()
+            builder.store(arguments[2], builder.bitcast(target, word_pointer), align=1)
+            return context.get_dummy_value()
+
+        return types.void(array, types.int64, types.uint64), generate
 
     @intrinsic
     def popcount(typing_context, bits):

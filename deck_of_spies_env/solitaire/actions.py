@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deck_of_spies_env import cards
-from deck_of_spies_env.compiled import kernel
+from deck_of_spies_env.compiled import kernel, store_word
 from deck_of_spies_env.solitaire import rules as game
 from deck_of_spies_env.solitaire.rules import KINDS
 
@@ -205,6 +205,26 @@ def action_cards(
     return np.uint64(0)
 
 
+_ZERO = np.uint64(0)
+_ONE = np.uint64(1)
+_SEVEN, _EIGHT = np.uint64(7), np.uint64(8)
+
+
+@kernel
+def _write_plays(state: Any, rules: Any, num_subsets: int, mask: Any) -> None:
+    """Write the mask of counters and recruits, eight subsets at a time."""
+    terms = game.play_terms(state)
+    for word in range(game.num_play_words(state)):
+        counters, recruits = game.legal_plays(terms, rules, word)
+        # Subset 8j has its place one before offset 8j. The empty subset, which has none, is never
+        # legal: its byte of 0 falls on the last counter, which is written after the recruits.
+        store_word(mask, num_subsets - 1 + 8 * word, recruits)
+        if word == 0:
+            store_word(mask, 0, counters >> _EIGHT)
+        else:
+            store_word(mask, 8 * word - 1, counters)
+
+
 @kernel
 def write_action_mask(state: Any, rules: Any, retire_subsets: Any, mask: Any) -> None:
     """Write which actions are legal now.
@@ -213,7 +233,8 @@ def write_action_mask(state: Any, rules: Any, retire_subsets: Any, mask: Any) ->
         state: record of dtype STATE.
         rules: record of dtype RULES.
         retire_subsets: the table's, dtype RETIRE_SUBSET.
-        mask: int8 array of shape (n,), overwritten with 0 and 1; all 0 when the game is over.
+        mask: contiguous int8 array of shape (n,), overwritten with 0 and 1; all 0 when the game is
+            over.
     """
     mask[:] = 0
     num_subsets = (1 << rules.hand_size) - 1
@@ -230,18 +251,46 @@ def write_action_mask(state: Any, rules: Any, retire_subsets: Any, mask: Any) ->
             for suit in range(cards.NUM_SUITS):
                 mask[2 * num_subsets + suit] = (left >> np.uint64(suit)) & np.uint64(1)
         else:
-            _write_plays(state, rules, values, num_subsets, mask)
+            _write_plays(state, rules, num_subsets, mask)
 
 
 @kernel
-def _write_plays(state: Any, rules: Any, values: np.uint64, num_subsets: int, mask: Any) -> None:
-    target = game.spy_value(state)
-    in_suit = game.suit_of_spy_slots(state)
-    double_agent = game.double_agent_slot(state)
-    num_held = np.int64(game.popcount(state.hand))
-    for subset in range(1, 1 << num_held):
-        slots = np.uint64(subset)
-        mask[subset - 1] = game.counter_is_legal(values, slots, target)
-        mask[num_subsets + subset - 1] = game.recruit_is_legal(
-            values, slots, target, in_suit, double_agent, rules.idle_ace
+def is_legal(state: Any, rules: Any, retire_subsets: Any, action: int) -> bool:
+    """Whether one action is legal now; any integer may be asked about.
+
+    Args:
+        state: record of dtype STATE.
+        rules: record of dtype RULES.
+        retire_subsets: the table's, dtype RETIRE_SUBSET.
+        action: an index, or not.
+    """
+    num_subsets = (1 << rules.hand_size) - 1
+    num_retires = retire_subsets.shape[0]
+    num_actions = 2 * num_subsets + cards.NUM_SUITS + num_retires + 1
+    if not 0 <= action < num_actions or state.phase == game.OVER:
+        return False
+    kind = action_kind(action, num_subsets, num_retires)
+    if (state.phase == game.RETIRE) != (kind >= game.KIND_RETIRE):
+        return False
+    if kind == game.KIND_PASS:
+        return True
+    if kind == game.KIND_RETIRE:
+        entry = retire_subsets[action - 2 * num_subsets - cards.NUM_SUITS]
+        values = game.pack_values(state.hand)
+        return bool(game.retire_is_legal(values, entry.lowest, entry.highest))
+    if kind == game.KIND_ASSASSINATE:
+        ace = _ONE << np.uint64(action - 2 * num_subsets)
+        return (
+            bool(game.must_assassinate(state)) and (game.double_agents_left(state) & ace) != _ZERO
         )
+    return _is_legal_play(state, rules, kind, action % num_subsets + 1)
+
+
+@kernel
+def _is_legal_play(state: Any, rules: Any, kind: int, subset: int) -> bool:
+    word, byte = subset // 8, subset % 8
+    if word >= game.num_play_words(state):
+        return False
+    counters, recruits = game.legal_plays(game.play_terms(state), rules, word)
+    chosen = counters if kind == game.KIND_COUNTER else recruits
+    return ((chosen >> np.uint64(8 * byte)) & _ONE) != _ZERO

@@ -61,11 +61,6 @@ def _score(state: Any, scoring: Any) -> float:
     return reward
 
 
-@kernel
-def _is_legal(mask: Any, action: int) -> bool:
-    return 0 <= action < mask.shape[0] and mask[action] != 0
-
-
 @entry_point
 def step_games(
     states: Any,
@@ -92,11 +87,11 @@ def step_games(
         actions: int64 (N,); those of games that do not move are not looked at.
         moving: bool (N,).
         observation_rows, masks, rewards: int8 (N, d), int8 (N, n), float64 (N,); the rows of games
-            that move are overwritten. ``masks`` must hold the current masks.
+            that move are overwritten.
     """
     for i in range(states.shape[0]):
         refusable = moving[i] and (not illegal_loses or states[i].phase == game.OVER)
-        if refusable and not _is_legal(masks[i], actions[i]):
+        if refusable and not table.is_legal(states[i], rules[0], retire_subsets, actions[i]):
             return False
     num_subsets = (1 << rules[0].hand_size) - 1
     for i in range(states.shape[0]):
@@ -104,7 +99,7 @@ def step_games(
             continue
         state = states[i]
         potential = _potential(state, scoring[0])
-        if _is_legal(masks[i], actions[i]):
+        if not illegal_loses or table.is_legal(state, rules[0], retire_subsets, actions[i]):
             kind = table.action_kind(actions[i], num_subsets, retire_subsets.shape[0])
             chosen = table.action_cards(actions[i], kind, state.hand, num_subsets, retire_subsets)
             game.play(state, streams[i], rules[0], kind, chosen)
@@ -150,6 +145,13 @@ def show_games(
     """Write observations and masks of all games; arguments as in step_games."""
     for i in range(states.shape[0]):
         observations.write_observation(states[i], rules[0], observation, observation_rows[i])
+        table.write_action_mask(states[i], rules[0], retire_subsets, masks[i])
+
+
+@entry_point
+def mask_games(states: Any, rules: Any, retire_subsets: Any, masks: Any) -> None:
+    """Write the masks of all games; arguments as in step_games."""
+    for i in range(states.shape[0]):
         table.write_action_mask(states[i], rules[0], retire_subsets, masks[i])
 
 
@@ -200,6 +202,7 @@ def compile_engine() -> None:
         games.deal()
         games.step(np.flatnonzero(games.masks[0])[:1])
         games.show()
+        games.current_masks()
         games.endings(np.array([0]))
         apply_plays(games.states.copy(), np.full(1, game.KIND_PASS), np.zeros(1, dtype=np.uint64))
         states_from_recall(games.observations)
@@ -219,7 +222,7 @@ class Games:
 
     Attributes:
         states, streams: shape (N,), dtypes STATE and STREAMS.
-        observations: int8 (N, d), kept up to date in place.
+        observations: int8 (N, d), written to in place unless renewed.
         masks: int8 (N, n), likewise.
         rewards: float64 (N,) of the last step.
 
@@ -289,19 +292,33 @@ class Games:
             self.masks,
         )
 
+    def renew(self) -> None:
+        """Take new arrays for observations and masks, not yet written, so the old may be kept."""
+        self.observations = np.empty_like(self.observations)
+        self.masks = np.empty_like(self.masks)
+
     def step(
-        self, actions: npt.NDArray[np.int64], moving: npt.NDArray[np.bool_] | None = None
+        self,
+        actions: npt.NDArray[np.int64],
+        moving: npt.NDArray[np.bool_] | None = None,
+        *,
+        renew: bool = False,
     ) -> None:
         """One action in each moving game (all by default); ``rewards`` and the rest follow.
 
         Args:
             actions: int64 (N,).
             moving: bool (N,).
+            renew: write into new arrays for observations and masks, for those who hand them out;
+                the rows of games that do not move are then for the caller to write.
 
         Raises:
             IllegalActionError: with the game indices if there are several games; nothing changed.
         """
         moving = self._all if moving is None else moving
+        kept = self.observations, self.masks
+        if renew:
+            self.renew()
         done = step_games(
             self.states,
             self.streams,
@@ -317,6 +334,7 @@ class Games:
             self.rewards,
         )
         if not done:
+            self.observations, self.masks = kept
             raise self._illegal_action_error(actions, moving)
 
     def show(self) -> None:
@@ -329,6 +347,12 @@ class Games:
             self.observations,
             self.masks,
         )
+
+    def current_masks(self) -> npt.NDArray[np.int8]:
+        """Masks made anew from the states, int8 (N, n), whatever has happened to ``masks``."""
+        masks = np.empty_like(self.masks)
+        mask_games(self.states, self.rules.record, self.table.retire_subsets, masks)
+        return masks
 
     def endings(self, indices: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
         """How the given games ended: the keys of the final info, one entry per game.
@@ -376,13 +400,16 @@ class Games:
             check_state(snapshot["state"], self.rules)
         self.states[:] = snapshots["state"]
         self.streams[:] = snapshots["streams"]
+        self.renew()
         self.show()
 
     def _illegal_action_error(
         self, actions: npt.NDArray[np.int64], moving: npt.NDArray[np.bool_]
     ) -> IllegalActionError:
         in_range = (actions >= 0) & (actions < self.table.num_actions)
-        legal = in_range & (self.masks[np.arange(len(self)), np.where(in_range, actions, 0)] != 0)
+        legal = in_range & (
+            self.current_masks()[np.arange(len(self)), np.where(in_range, actions, 0)] != 0
+        )
         illegal = np.flatnonzero(moving & ~legal & (self.over | (not self.illegal_loses)))
         first = int(illegal[0])
         why = why_illegal(self.states[first], self.rules, int(actions[first]))

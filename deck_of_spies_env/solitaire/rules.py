@@ -248,45 +248,127 @@ def spy_suit(state: Any) -> np.uint64:
     return np.uint64(state.spy) & _SUIT_BITS
 
 
-@kernel
-def suit_of_spy_slots(state: Any) -> np.uint64:
-    """Slots whose cards are of the spy's suit, its Ace included."""
-    return slots_of(state.hand, _SUIT << spy_suit(state))
+# Plays are judged eight subsets at a time: byte l of word j stands for the slot subset 8j + l. So
+# slots 0-2 have the same byte pattern in every word, slots 3 and up are the bits of j. Totals stay
+# below 128, which leaves the top bit of each byte to hold a comparison's result.
+_BYTES = np.uint64(0x0101010101010101)
+_TOP_BITS = np.uint64(0x8080808080808080)
+_TOP_BIT = np.uint64(0x80)
+_EVERY = np.uint64(0xFFFFFFFFFFFFFFFF)
+_SLOT_0, _SLOT_1, _SLOT_2 = np.uint64(1), np.uint64(2), np.uint64(4)
+_WITH_SLOT_0 = np.uint64(0xFF00FF00FF00FF00)
+_WITH_SLOT_1 = np.uint64(0xFFFF0000FFFF0000)
+_WITH_SLOT_2 = np.uint64(0xFFFFFFFF00000000)
+_LOW_SLOTS = 3
+_NUM_LOW_SLOTS = np.uint64(_LOW_SLOTS)
+_SEVEN = np.uint64(7)
 
 
 @kernel
-def double_agent_slot(state: Any) -> np.uint64:
-    """The slot, as a subset of one or none, of the Ace of the spy's suit."""
-    return slots_of(state.hand, _ONE << spy_suit(state))
+def _with_any(slots: np.uint64, high: np.uint64) -> np.uint64:
+    """Full bytes where a subset, of slots 0-2 and all of ``high``, holds any of ``slots``."""
+    if slots & high:
+        return _EVERY
+    pattern = _ZERO
+    if slots & _SLOT_0:
+        pattern |= _WITH_SLOT_0
+    if slots & _SLOT_1:
+        pattern |= _WITH_SLOT_1
+    if slots & _SLOT_2:
+        pattern |= _WITH_SLOT_2
+    return pattern
 
 
 @kernel
-def counter_is_legal(values: np.uint64, subset: np.uint64, target: np.uint64) -> np.bool_:
-    """D1: the subset reaches the target, and without its cheapest card (so any) it would not."""
-    total = subset_total(values, subset)
-    return total >= target and total - lowest_value(values, subset) < target
+def _totals(values: np.uint64, high: np.uint64) -> np.uint64:
+    """Bytes: the total of each subset of slots 0-2 together with all of ``high``."""
+    total = subset_total(values, high) * _BYTES
+    total += subset_total(values, _SLOT_0) * (_WITH_SLOT_0 & _BYTES)
+    total += subset_total(values, _SLOT_1) * (_WITH_SLOT_1 & _BYTES)
+    return total + subset_total(values, _SLOT_2) * (_WITH_SLOT_2 & _BYTES)
 
 
 @kernel
-def recruit_is_legal(
-    values: np.uint64,
-    subset: np.uint64,
-    target: np.uint64,
-    in_suit: np.uint64,
-    double_agent: np.uint64,
-    idle_ace: bool,
-) -> bool | np.bool_:
-    """D2-D5, for a non-empty subset; ``in_suit`` and ``double_agent`` are slot subsets."""
-    off_suit = subset & ~in_suit
-    if (subset & double_agent) == _ZERO:
-        return off_suit == _ZERO and counter_is_legal(values, subset, target)
-    others = subset ^ double_agent
-    if others == _ZERO:  # an Ace alone never reaches a spy
-        return False
-    total = subset_total(values, subset)
-    if total < target or total - lowest_value(values, others) >= target:
-        return False
-    return idle_ace or off_suit != _ZERO or total - _ONE < target
+def _cheapest(values: np.uint64, high: np.uint64, exempt: np.uint64) -> np.uint64:
+    """Bytes: the lowest value in each subset but for the exempt slot; 0 where nothing else is."""
+    cheapest = _ZERO
+    if high & ~exempt:
+        cheapest = lowest_value(values, high & ~exempt) * _BYTES
+    if exempt != _SLOT_2:  # slots are sorted, so the lowest slot has the last word
+        value = subset_total(values, _SLOT_2) * _BYTES
+        cheapest = (cheapest & ~_WITH_SLOT_2) | (value & _WITH_SLOT_2)
+    if exempt != _SLOT_1:
+        value = subset_total(values, _SLOT_1) * _BYTES
+        cheapest = (cheapest & ~_WITH_SLOT_1) | (value & _WITH_SLOT_1)
+    if exempt != _SLOT_0:
+        value = subset_total(values, _SLOT_0) * _BYTES
+        cheapest = (cheapest & ~_WITH_SLOT_0) | (value & _WITH_SLOT_0)
+    return cheapest
+
+
+@kernel
+def _at_least(totals: np.uint64, target: np.uint64) -> np.uint64:
+    """Top bit of each byte: whether the total reaches the target."""
+    return totals + (_TOP_BIT - target) * _BYTES
+
+
+@kernel
+def num_play_words(state: Any) -> int:
+    """Number of words that the subsets of the hand fill, for legal_plays."""
+    return 1 << max(int(popcount(state.hand)) - _LOW_SLOTS, 0)
+
+
+@kernel
+def play_terms(state: Any) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]:
+    """What legal_plays needs to know of a state in phase ACT, made once for all its words.
+
+    Returns:
+        The packed values, the spy's value, the slots off its suit, the slot of its suit's Ace, and
+        the top bits of those subsets of slots 0-2 that the hand has.
+    """
+    num_held = popcount(state.hand)
+    held = _TOP_BITS
+    if num_held < _NUM_LOW_SLOTS:
+        held &= (_ONE << (_SLOT_BITS << num_held)) - _ONE
+    return (
+        pack_values(state.hand),
+        spy_value(state),
+        ~slots_of(state.hand, _SUIT << spy_suit(state)),
+        slots_of(state.hand, _ONE << spy_suit(state)),
+        held,
+    )
+
+
+@kernel
+def legal_plays(
+    terms: tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64], rules: Any, word: int
+) -> tuple[np.uint64, np.uint64]:
+    """Which of eight slot subsets counter the spy (D1), and which recruit it (D2-D5).
+
+    Args:
+        terms: of play_terms.
+        rules: record of dtype RULES.
+        word: j, for the subsets 8j to 8j + 7; below num_play_words.
+
+    Returns:
+        Two words of eight bytes, 1 where the subset is legal: counters, recruits.
+    """
+    values, target, off_suit_slots, double_agent, held = terms
+    high = np.uint64(word << _LOW_SLOTS)
+    totals = _totals(values, high)
+    enough = _at_least(totals, target)
+    # D1: without its cheapest card, so without any, the rest must fall short.
+    counters = enough & ~_at_least(totals - _cheapest(values, high, _ZERO), target)
+    off_suit = _with_any(off_suit_slots, high)
+    recruits = counters & ~off_suit
+    if double_agent != _ZERO:
+        # D3: the Ace of the spy's suit counts in the total but need not be missed itself.
+        led = enough & ~_at_least(totals - _cheapest(values, high, double_agent), target)
+        if not rules.idle_ace:  # D4: it converts a card, or is needed for its one point
+            led &= off_suit | ~_at_least(totals, target + _ONE)
+        leads = _with_any(double_agent, high)
+        recruits = (recruits & ~leads) | (led & leads)
+    return (counters & held) >> _SEVEN, (recruits & held) >> _SEVEN
 
 
 @kernel

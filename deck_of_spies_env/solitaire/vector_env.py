@@ -100,9 +100,12 @@ class DeckOfSpiesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         chosen = self._reset_mask(options)
         start = start_from_options(options, self.games.rules)
         self._seed(seed, chosen)
+        self.games.renew()
         self.games.deal(chosen, start)
+        if not chosen.all():
+            self.games.show()
         self._awaiting_reset &= ~chosen
-        return self.games.observations.copy(), self._mask_infos(chosen)
+        return self.games.observations, self._mask_infos(chosen)
 
     def step(
         self, actions: Actions
@@ -124,7 +127,7 @@ class DeckOfSpiesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         moving = self._everyone
         if self.autoreset_mode == AutoresetMode.NEXT_STEP:
             moving = ~resetting
-        games.step(given, moving)
+        games.step(given, moving, renew=True)
         if moving is not self._everyone:
             games.rewards[resetting] = 0.0
             games.deal(resetting)
@@ -138,7 +141,7 @@ class DeckOfSpiesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         if self.autoreset_mode != AutoresetMode.SAME_STEP:
             infos |= self._ending_infos(terminated)
         truncated = np.zeros(self.num_envs, dtype=np.bool_)
-        return games.observations.copy(), games.rewards.copy(), terminated, truncated, infos
+        return games.observations, games.rewards.copy(), terminated, truncated, infos
 
     def render(self) -> tuple[str, ...] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The tables as text in render mode ``"ansi"``, else None."""
@@ -151,7 +154,7 @@ class DeckOfSpiesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Legal actions as bool of shape (N, n); a row is all False where the game is over."""
-        return self.games.masks.astype(np.bool_)
+        return self.games.current_masks().view(np.bool_)
 
     def get_state(self) -> npt.NDArray[Any]:
         """All games with their random streams: a copy, shape (N,), dtype SNAPSHOT."""
@@ -204,9 +207,9 @@ class DeckOfSpiesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
             self._seeded[list(fresh)] = True
 
     def _mask_infos(self, shown: npt.NDArray[np.bool_]) -> Infos:
-        masks = self.games.masks.copy()
+        masks = self.games.masks
         if shown is not self._everyone:
-            masks[~shown] = 0
+            masks = np.where(shown[:, None], masks, np.int8(0))
         return {"action_mask": masks, "_action_mask": shown.copy()}
 
     def _ending_infos(self, ended: npt.NDArray[np.bool_]) -> Infos:
@@ -216,7 +219,9 @@ class DeckOfSpiesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         if not indices.size:
             return infos
         for key, values in self.games.endings(indices).items():
-            column = np.full(self.num_envs, None if values.dtype == object else 0, values.dtype)
+            column = np.zeros(self.num_envs, dtype=values.dtype)
+            if values.dtype == np.object_:
+                column = np.empty(self.num_envs, dtype=np.object_)  # filled with None
             column[indices] = values
             infos[key] = column
             infos[f"_{key}"] = ended.copy()
