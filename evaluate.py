@@ -21,9 +21,11 @@ from deck_of_spies_env.evaluation.matches import MatchResult, play_deals
 from deck_of_spies_env.evaluation.reports import make_report, print_report, to_json
 from deck_of_spies_env.evaluation.seeds import agent_seed, deal_seeds
 from deck_of_spies_env.files import check_writable, write_text_atomically
+from deck_of_spies_env.solitaire.actions import IllegalActionError
 from deck_of_spies_env.solitaire.rules import Rules
 
 USER_ERROR = 2
+INTERRUPTED = 130
 BANK = "test"
 
 
@@ -38,13 +40,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         parser.error(str(error))
 
-    for _, agent in agents:
-        play_deals(agent, seeds[:1], rules=rules)  # fail, load and compile before the long work
-    matches = play_all(agents, seeds, rules, args.seed, args.batch_size)
-    report = make_report(matches, seed=args.seed, rules=rules, bank=BANK)
-    print_report(report)
-    if args.json is not None:
-        write_text_atomically(args.json, to_json(report))
+    try:
+        for _, agent in agents:
+            play_deals(agent, seeds[:1], rules=rules)  # fail, load and compile before long work
+        matches = play_all(agents, seeds, rules, args.seed, args.batch_size)
+        report = make_report(matches, seed=args.seed, rules=rules, bank=BANK)
+        if args.json is not None:
+            write_text_atomically(args.json, to_json(report))
+        print_report(report)
+        sys.stdout.flush()
+    except IllegalActionError as error:
+        parser.error(f"an agent broke the rules: {error}")
+    except OSError as error:
+        sys.stdout = None  # pyright: ignore[reportAttributeAccessIssue]  # nothing more to flush
+        parser.error(f"can't write the report: {error.strerror}")
+    except KeyboardInterrupt:
+        print("\ninterrupted, nothing written", file=sys.stderr)
+        return INTERRUPTED
     return 0
 
 

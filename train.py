@@ -19,6 +19,8 @@ from agents.training.runs import RunDirectory
 from deck_of_spies_env.evaluation.seeds import deal_seeds
 from deck_of_spies_env.integrations.sb3 import DeckOfSpiesVecEnv, make_vec_env
 
+INTERRUPTED = 130
+
 
 def device_of(config: TrainConfig) -> torch.device:
     """The torch device that the configuration names.
@@ -27,9 +29,11 @@ def device_of(config: TrainConfig) -> torch.device:
         ConfigError: there is no such device.
     """
     try:
-        return get_device(config.device)
-    except RuntimeError as error:
-        raise ConfigError(f"device: {str(error).splitlines()[0]}") from None
+        device = get_device(config.device)
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, NotImplementedError, AssertionError) as error:
+        raise ConfigError(f"device {config.device}: {str(error).splitlines()[0]}") from None
+    return device
 
 
 def make_envs(config: TrainConfig) -> DeckOfSpiesVecEnv:
@@ -69,23 +73,28 @@ def main(arguments: list[str]) -> None:
     try:
         config, resume, config_yaml = read_command_line(arguments)
         device = device_of(config)
-        run = RunDirectory(config.directory, config)
         torch.set_num_threads(config.threads)
-        if resume is None:
-            run.create(config_yaml)
-            envs = make_envs(config)
-            model, notes = make_model(config, envs, device), {}
-        else:
-            envs = make_envs(config)
-            model, notes = run.load_checkpoint(envs, device)
+        envs = make_envs(config)
+        model = make_model(config, envs, device)
+        run = RunDirectory(config.directory, config)
+        run.open(config_yaml, resume=resume is not None)
+        goes_on = resume is not None and run.has_checkpoint
+        notes = run.load_checkpoint(model, envs) if goes_on else {}
     except ConfigError as error:
         fail(error)
+    run.drop_evaluations_after(model.num_timesteps)
+    remaining = config.ppo.total_timesteps - model.num_timesteps
+    print(f"run directory: {run.path}, from decision {model.num_timesteps:,} on", flush=True)
+    if remaining <= 0:
+        print("the run has ended; to go on, resume it with a larger --ppo.total_timesteps")
         return
     model.set_logger(run.logger())
     callback = TrainingCallback(config, run, envs, notes)
-    remaining = config.ppo.total_timesteps - model.num_timesteps
-    print(f"run directory: {run.path}", flush=True)
-    model.learn(max(remaining, 0), callback=callback, reset_num_timesteps=resume is None)
+    try:
+        model.learn(remaining, callback=callback, reset_num_timesteps=not goes_on)
+    except KeyboardInterrupt:
+        print(f"\ninterrupted; go on with: python train.py --resume {run.path}", file=sys.stderr)
+        raise SystemExit(INTERRUPTED) from None
     score = callback.score
     if score is not None:
         print(

@@ -33,7 +33,7 @@ from numba.extending import intrinsic
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-SECONDS_BEFORE_NOTICE = 1.0
+SECONDS_BEFORE_NOTICE = 2.5
 _COMPILE_NOTICE = (
     "deck_of_spies_env: compiling the engine for this machine (once, some 10-20 seconds) ..."
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch as th
+from filelock import FileLock
 from sb3_contrib import MaskablePPO
 
 from agents import AgentError, make_agent
@@ -235,6 +237,11 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None
     process.wait()
     assert not (killed / "last_model.zip").exists(), "the run ended before it could be killed"
 
+    locked = FileLock(killed / ".lock")
+    with locked:
+        _, errors = train("--resume", str(killed)).communicate(timeout=600)
+        assert "another process" in errors
+
     resumed = train("--resume", str(killed))
     output, errors = resumed.communicate(timeout=600)
     assert resumed.returncode == 0, errors
@@ -246,14 +253,85 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None
         steps = [int(row["timesteps"]) for row in csv.DictReader(file)]
     assert steps == sorted(set(steps)), "each evaluation stands there once"
     assert steps[-1] == 8192
+    again, _ = train("--resume", str(killed)).communicate(timeout=600)
+    assert "has ended" in again
+    with open(killed / "evaluations.csv") as file:
+        assert [int(row["timesteps"]) for row in csv.DictReader(file)] == steps
     for name in ("config.yaml", "versions.json", "progress.csv", "best_model.zip"):
         assert (killed / name).exists()
     assert list(killed.glob("events.out.tfevents.*"))
 
 
+def resumable(run: Path) -> Path:
+    """A run directory that holds a configuration and nothing else yet."""
+    run.mkdir()
+    (run / "config.yaml").write_text(
+        "{env: {num_envs: 16}, policy: {hidden: 8, head: 8}, ppo: {n_steps: 32, batch_size: 128, "
+        "total_timesteps: 512}, evaluation: {deals: 20}}"
+    )
+    return run
+
+
+def test_a_run_killed_before_its_first_checkpoint_begins_anew(tmp_path: Path) -> None:
+    run = resumable(tmp_path / "run")
+    (run / "evaluations.csv").write_text("timesteps,win_rate\n99,0.5\n")
+    process = train("--resume", str(run))
+    _, errors = process.communicate(timeout=600)
+    assert process.returncode == 0, errors
+    assert (run / "last_model.zip").exists()
+    assert "99,0.5" not in (run / "evaluations.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("override", "named"),
+    [
+        (["--env.num_envs", "8"], "env"),
+        (["--policy.kind", "flat"], "policy"),
+        (["--seed", "4"], "seed"),
+        (["--ppo.n_steps", "64"], "ppo.n_steps"),
+    ],
+)
+def test_what_a_run_consists_of_can_not_change(
+    tmp_path: Path, override: list[str], named: str
+) -> None:
+    run = resumable(tmp_path / "run")
+    with pytest.raises(ConfigError, match=f"^{named} can't change"):
+        read_command_line(["--resume", str(run), *override])
+
+
+def test_other_fields_change_and_are_written_down(tmp_path: Path) -> None:
+    run = resumable(tmp_path / "run")
+    config, resume, text = read_command_line(
+        ["--resume", str(run), "--ppo.learning_rate", "0.5", "--ppo.total_timesteps", "1024"]
+    )
+    assert resume == run
+    assert config.directory == run
+    assert (config.ppo.learning_rate, config.ppo.total_timesteps) == (0.5, 1024)
+    (run / "config.yaml").write_text(text)
+    assert read_command_line(["--resume", str(run)])[0] == config
+
+
+def test_a_resumed_run_uses_the_hyperparameters_it_is_given(tmp_path: Path) -> None:
+    """With a learning rate of almost nothing the second half leaves the weights as they were."""
+    run = resumable(tmp_path / "run")
+    assert train("--resume", str(run)).wait(timeout=600) == 0
+    before = weights(run / "last_model.zip")
+    small = ("--ppo.total_timesteps", "1024", "--ppo.learning_rate", "1e-20")
+    assert train("--resume", str(run), *small).wait(timeout=600) == 0
+    for name, tensor in weights(run / "last_model.zip").items():
+        assert th.equal(tensor, before[name]), name
+    large = ("--ppo.total_timesteps", "2048", "--ppo.learning_rate", "1e-2")
+    assert train("--resume", str(run), *large).wait(timeout=600) == 0
+    moved = weights(run / "last_model.zip")
+    assert not th.equal(moved["encoder.weight"], before["encoder.weight"])
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
+        (["--evaluation.deals", "5000000000"], "evaluation.deals"),
+        (["--threads", "100000"], "threads"),
+        (["--ppo.n_steps", "1", "--env.num_envs", "1"], "ppo.n_steps"),
         (["--ppo.learning_rat", "1"], "learning_rat"),
         (["--ppo.n_steps", "many"], "ppo.n_steps"),
         (["--ppo.n_steps", "1.5"], "ppo.n_steps"),
@@ -292,14 +370,15 @@ def test_mistakes_end_with_status_2_and_one_line(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("seed: 0\n")
     for arguments in (
         ["--ppo.learning_rat", "1"],
-        ["--resume", str(tmp_path)],  # no checkpoint yet
         ["--run_dir", str(tmp_path)],  # a run already
         ["--device", "abacus", "--run_dir", str(tmp_path / "new")],
+        ["--device", "meta", "--run_dir", str(tmp_path / "new")],
     ):
         process = train(*arguments)
         _, errors = process.communicate(timeout=600)
         assert process.returncode == 2, (arguments, errors)
         assert len(errors.strip().splitlines()) == 1, errors
+        assert not (tmp_path / "new").exists()
 
 
 @pytest.fixture(scope="module")
@@ -377,3 +456,18 @@ class TestModelFiles:
             archive.writestr("data", "{}")
         with pytest.raises(AgentError, match="not a model of this project"):
             make_agent(f"ppo={other}")
+
+    def test_weights_that_are_no_numbers(self, model_file: Path, tmp_path: Path) -> None:
+        broken = tmp_path / "broken.zip"
+        with zipfile.ZipFile(model_file) as read, zipfile.ZipFile(broken, "w") as write:
+            for name in read.namelist():
+                data = read.read(name)
+                if name == "policy.pth":
+                    state = th.load(io.BytesIO(data), weights_only=True)
+                    state["encoder.bias"][0] = float("nan")
+                    buffer = io.BytesIO()
+                    th.save(state, buffer)
+                    data = buffer.getvalue()
+                write.writestr(name, data)
+        with pytest.raises(AgentError, match="finite"):
+            make_agent(f"ppo={broken}")

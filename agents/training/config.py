@@ -20,6 +20,9 @@ from deck_of_spies_env import ENV_IDS
 from deck_of_spies_env.solitaire.games import scoring_of
 from deck_of_spies_env.solitaire.rules import Rules
 
+_MOST_DEALS = 10_000_000
+_MOST_THREADS = 256
+
 
 @dataclass(frozen=True)
 class EnvConfig:
@@ -47,7 +50,7 @@ class EnvConfig:
             Rules.of(self.rules)
             scoring_of("win" if self.objective is None else self.objective, self.shaping)
         except ValueError as error:
-            raise ValueError(f"env.{error}") from None
+            raise ValueError(f"env: {error}") from None
 
     def arguments(self) -> dict[str, Any]:
         """Arguments for the environment's constructor."""
@@ -137,7 +140,7 @@ class EvaluationConfig:
 
     Args:
         every: decisions between evaluations; there is one at the end in any case.
-        deals: deals of the ``select`` bank per evaluation, at least 2.
+        deals: deals of the ``select`` bank per evaluation, 2 to 10 million.
         measure: what the best model is best at: ``win_rate``, ``key_spies`` or ``perfect``.
     """
 
@@ -147,8 +150,8 @@ class EvaluationConfig:
 
     def __post_init__(self) -> None:
         _positive("evaluation.every", self.every)
-        if self.deals < 2:
-            raise ValueError(f"evaluation.deals must be at least 2, got {self.deals}")
+        if not 2 <= self.deals <= _MOST_DEALS:
+            raise ValueError(f"evaluation.deals must be in 2-{_MOST_DEALS}, got {self.deals}")
 
 
 @dataclass(frozen=True)
@@ -178,7 +181,15 @@ class TrainConfig:
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 1 << 24:
             raise ValueError(f"seed must be in 0-{(1 << 24) - 1}, got {self.seed}")
-        _positive("threads", self.threads)
+        if not 1 <= self.threads <= _MOST_THREADS:
+            raise ValueError(f"threads must be in 1-{_MOST_THREADS}, got {self.threads}")
+        # Advantages are normalised within a minibatch, which one decision alone would make NaN.
+        rollout = self.ppo.n_steps * self.env.num_envs
+        if rollout % self.ppo.batch_size == 1 or rollout == 1:
+            raise ValueError(
+                f"ppo.n_steps x env.num_envs is {rollout}: with ppo.batch_size "
+                f"{self.ppo.batch_size} a minibatch of one decision is left over"
+            )
         _positive("checkpoint_every", self.checkpoint_every)
         if not self.name or "/" in self.name:
             raise ValueError(f"name must be a plain file name, got {self.name!r}")
@@ -198,7 +209,7 @@ def read_command_line(arguments: Sequence[str]) -> tuple[TrainConfig, Path | Non
 
     Args:
         arguments: without the program's name. ``--resume RUN_DIR`` reads the run's own
-            configuration; other options override it.
+            configuration; other options override it, but for what the run consists of.
 
     Returns:
         The configuration, the run directory to resume or None, and the configuration as YAML.
@@ -207,11 +218,31 @@ def read_command_line(arguments: Sequence[str]) -> tuple[TrainConfig, Path | Non
         ConfigError: what is wrong, in one line.
     """
     resume, rest = _take_resume(list(arguments))
-    if resume is not None:
-        saved = resume / "config.yaml"
-        if not saved.is_file():
-            raise ConfigError(f"can't resume {resume}: there is no {saved}")
-        rest = ["--config", str(saved), *rest, "--run_dir", str(resume)]
+    if resume is None:
+        config, text = _parse(rest)
+        return config, None, text
+    saved = resume / "config.yaml"
+    if not saved.is_file():
+        raise ConfigError(f"can't resume {resume}: there is no {saved}")
+    original = ["--config", str(saved), "--run_dir", str(resume)]
+    config, text = _parse([*original, *rest, "--run_dir", str(resume)])
+    _check_same_run(_parse(original)[0], config)
+    return config, resume, text
+
+
+def _check_same_run(original: TrainConfig, changed: TrainConfig) -> None:
+    """Raise ConfigError if games, network or seed of a run differ from what they were."""
+    for name, before, after in (
+        ("env", original.env, changed.env),
+        ("policy", original.policy, changed.policy),
+        ("seed", original.seed, changed.seed),
+        ("ppo.n_steps", original.ppo.n_steps, changed.ppo.n_steps),
+    ):
+        if before != after:
+            raise ConfigError(f"{name} can't change when a run goes on: it was {before}")
+
+
+def _parse(arguments: Sequence[str]) -> tuple[TrainConfig, str]:
     parser = ArgumentParser(
         exit_on_error=False, allow_abbrev=False, description="Train MaskablePPO from a config."
     )
@@ -220,7 +251,7 @@ def read_command_line(arguments: Sequence[str]) -> tuple[TrainConfig, Path | Non
     parser.add_class_arguments(TrainConfig, None)
     try:
         with redirect_stderr(io.StringIO()):
-            namespace = parser.parse_args(rest)
+            namespace = parser.parse_args(list(arguments))
             made = parser.instantiate(namespace).as_dict()
         for name in ("config", "resume"):
             made.pop(name)
@@ -229,8 +260,8 @@ def read_command_line(arguments: Sequence[str]) -> tuple[TrainConfig, Path | Non
     except (Exception, SystemExit) as error:
         if isinstance(error, SystemExit) and error.code in (0, None):
             raise  # --help
-        raise ConfigError(_one_line(error, rest)) from None
-    return config, resume, parser.dump(namespace, skip_validation=True)
+        raise ConfigError(_one_line(error, arguments)) from None
+    return config, parser.dump(namespace, skip_validation=True)
 
 
 def _one_line(error: BaseException, arguments: Sequence[str]) -> str:

@@ -88,6 +88,8 @@ def load_policy(path: Path, rules: Rules) -> MaskableActorCriticPolicy:
         policy.load_state_dict(weights)
     except (TypeError, ValueError, KeyError, RuntimeError) as error:
         raise AgentError(f"model {path} is corrupt: {_first_line(error)}") from None
+    if not all(bool(th.isfinite(tensor).all()) for tensor in weights.values()):
+        raise AgentError(f"model {path} is corrupt: its weights are not all finite numbers")
     policy.set_training_mode(False)
     return policy
 

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import torch as th
+from filelock import FileLock, Timeout
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.logger import (
     CSVOutputFormat,
@@ -62,21 +63,32 @@ class RunDirectory:
         self.last_model = path / "last_model.zip"
         self._evaluations = path / "evaluations.csv"
         self._checkpoint = path / "checkpoint"
+        self._checkpoint_before = path / ".checkpoint.old"
+        self._lock = FileLock(path / ".lock")  # released with the process, however it ends
 
-    def create(self, config_yaml: str) -> None:
-        """Begin a new run.
+    @property
+    def has_checkpoint(self) -> bool:
+        """Whether there is something to go on from."""
+        return self._checkpoint.exists() or self._checkpoint_before.exists()
+
+    def open(self, config_yaml: str, *, resume: bool) -> None:
+        """Take the directory for this process, and write down what is going to be done.
 
         Raises:
-            ConfigError: there is a run already, or the directory can't be written.
+            ConfigError: there is a run already that is not to be resumed, another process has the
+                directory, or it can't be written.
         """
-        if (self.path / "config.yaml").exists():
+        if not resume and (self.path / "config.yaml").exists():
             raise ConfigError(
                 f"{self.path} holds a run already: use --resume {self.path}, or another --run_dir"
             )
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire(timeout=0)
             write_text_atomically(self.path / "config.yaml", config_yaml)
             write_text_atomically(self.path / "versions.json", json.dumps(_versions(), indent=2))
+        except Timeout:
+            raise ConfigError(f"another process is training in {self.path}") from None
         except OSError as error:
             raise ConfigError(f"can't write to {self.path}: {error.strerror}") from None
 
@@ -95,6 +107,8 @@ class RunDirectory:
         beside.mkdir()
         save_model(model, self.config, beside / _MODEL)
         state = {
+            "timesteps": model.num_timesteps,
+            "updates": model._n_updates,
             "games": envs.get_state().tobytes(),
             "episode_starts": np.asarray(model._last_episode_starts).tolist(),
             "torch_random": th.get_rng_state(),
@@ -103,41 +117,42 @@ class RunDirectory:
             "notes": notes,
         }
         th.save(state, beside / _STATE)
-        old = self.path / ".checkpoint.old"
+        old = self._checkpoint_before
         if self._checkpoint.exists():  # else the old one is all there is
             shutil.rmtree(old, ignore_errors=True)
             self._checkpoint.replace(old)
         beside.replace(self._checkpoint)
         shutil.rmtree(old, ignore_errors=True)
 
-    def load_checkpoint(
-        self, envs: DeckOfSpiesVecEnv, device: th.device
-    ) -> tuple[MaskablePPO, dict[str, Any]]:
-        """The model with its games and random states as they were, and the notes kept with it.
+    def load_checkpoint(self, model: MaskablePPO, envs: DeckOfSpiesVecEnv) -> dict[str, Any]:
+        """Bring a fresh model, its games and the random states to where the run was.
+
+        Hyperparameters stay those of the fresh model, so that a resumed run can change them.
+
+        Returns:
+            The notes kept with the checkpoint.
 
         Raises:
-            ConfigError: there is no checkpoint, or it is corrupt.
+            ConfigError: it is corrupt.
         """
         # A kill between the two renames of save_checkpoint leaves the last one under its old name.
         folder = self._checkpoint
         if not folder.exists():
-            folder = self.path / ".checkpoint.old"
-        if not folder.exists():
-            raise ConfigError(f"can't resume {self.path}: it has no checkpoint yet")
+            folder = self._checkpoint_before
         try:
-            model = MaskablePPO.load(folder / _MODEL, env=envs, device=device)
+            model.set_parameters(str(folder / _MODEL), device=model.device)
             state = th.load(folder / _STATE, weights_only=False)
             games = np.frombuffer(state["games"], dtype=envs.get_state().dtype)
             model._last_obs = envs.set_state(games)
         except Exception as error:  # whatever broken bytes make torch, zipfile or pickle raise
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise ConfigError(f"the checkpoint {folder} is corrupt: {reason}") from None
-        self._drop_evaluations_after(model.num_timesteps)
+        model.num_timesteps, model._n_updates = state["timesteps"], state["updates"]
         model._last_episode_starts = np.array(state["episode_starts"], dtype=np.bool_)
         th.set_rng_state(state["torch_random"])
         np.random.set_state(state["numpy_random"])  # noqa: NPY002
         random.setstate(state["python_random"])
-        return model, state["notes"]
+        return state["notes"]
 
     def add_evaluation(self, row: dict[str, float]) -> None:
         """Append an evaluation to the table, whose columns are the keys of the row."""
@@ -148,7 +163,7 @@ class RunDirectory:
                 writer.writeheader()
             writer.writerow(row)
 
-    def _drop_evaluations_after(self, timesteps: int) -> None:
+    def drop_evaluations_after(self, timesteps: int) -> None:
         """Forget what a killed run measured after the checkpoint: it will be measured again."""
         if not self._evaluations.exists():
             return

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvIndices
 
-from deck_of_spies_env.solitaire.env import DeckOfSpiesEnv, spaces_of
-from deck_of_spies_env.solitaire.games import Games, compile_engine
+from deck_of_spies_env.solitaire.env import DeckOfSpiesEnv, action_array, spaces_of
+from deck_of_spies_env.solitaire.games import Games, check_count, compile_engine
 
 _CHANGING_METHODS = ("reset", "step", "set_state")
 _ENTRY_POINT = "deck_of_spies_env.solitaire.env:DeckOfSpiesEnv"
@@ -56,6 +56,7 @@ class DeckOfSpiesVecEnv(VecEnv):
     """
 
     def __init__(self, num_envs: int, **env_kwargs: Any) -> None:
+        check_count("num_envs", num_envs)
         # One single environment answers questions about any of the games, see _borrowed.
         self._single = DeckOfSpiesEnv(**env_kwargs)
         env_kwargs.pop("render_mode", None)
@@ -92,8 +93,12 @@ class DeckOfSpiesVecEnv(VecEnv):
         return self.games.observations.copy()
 
     def step_async(self, actions: npt.NDArray[Any]) -> None:
-        """Keep the actions for step_wait: whole numbers of shape (N,)."""
-        self._actions = np.ascontiguousarray(actions, dtype=np.int64).reshape(self.num_envs)
+        """Keep the actions for step_wait: whole numbers of shape (N,).
+
+        Raises:
+            IllegalActionError: anything else.
+        """
+        self._actions = action_array(actions, self.num_envs)
 
     def step_wait(
         self,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -33,10 +35,18 @@ def spaces_of(games: Games) -> tuple[gym.spaces.Box[np.int8], gym.spaces.Discret
     )
 
 
+class RenderModeError(ValueError, TypeError):
+    """A render mode that does not exist.
+
+    It is a TypeError too, since Stable-Baselines3 makes environments with ``"rgb_array"`` first and
+    does without on a TypeError.
+    """
+
+
 def check_render_mode(render_mode: str | None) -> None:
-    """Raise ValueError for a render mode that does not exist."""
+    """Raise RenderModeError for a render mode that does not exist."""
     if render_mode is not None and render_mode not in RENDER_MODES:
-        raise ValueError(
+        raise RenderModeError(
             f"render_mode must be None or one of {', '.join(RENDER_MODES)}, got {render_mode!r}"
         )
 
@@ -90,14 +100,16 @@ class DeckOfSpiesEnv(gym.Env[Observation, np.int64]):
         shaping: str | None = None,
     ) -> None:
         check_render_mode(render_mode)
-        self._arguments: dict[str, Any] = {
-            "objective": objective,
-            "observation": observation,
-            "rules": rules,
-            "illegal_action": illegal_action,
-            "start": start,
-            "shaping": shaping,
-        }
+        self._arguments: dict[str, Any] = deepcopy(
+            {
+                "objective": objective,
+                "observation": observation,
+                "rules": rules,
+                "illegal_action": illegal_action,
+                "start": start,
+                "shaping": shaping,
+            }
+        )
         self._games = Games(1, **self._arguments)
         self._seeded = False
         self._last_play = ""
@@ -121,6 +133,7 @@ class DeckOfSpiesEnv(gym.Env[Observation, np.int64]):
             ValueError: a position that is no position; nothing changes.
         """
         start = self.start_of(options)
+        seed = None if seed is None else operator.index(seed)  # NumPy's integers too
         super().reset(seed=seed)
         if seed is not None or not self._seeded:
             drawn = int(self.np_random.integers(1 << 63)) if seed is None else seed
@@ -198,8 +211,9 @@ class DeckOfSpiesEnv(gym.Env[Observation, np.int64]):
             IllegalActionError: the action is not legal.
         """
         states = self._games.states.copy()
+        action = int(action_array(action, 1)[0])
         if not self._is_legal(action):
-            raise IllegalActionError(why_illegal(states[0], self.rules, int(action)))
+            raise IllegalActionError(why_illegal(states[0], self.rules, action))
         kind, named = self.decode(action)
         chosen = np.array([mask_of(named)], dtype=np.uint64)
         apply_plays(states, np.array([game.KINDS.index(kind)]), chosen)
@@ -235,7 +249,7 @@ class DeckOfSpiesEnv(gym.Env[Observation, np.int64]):
         twin = DeckOfSpiesEnv(render_mode=self.render_mode, **self._arguments)
         twin.spec = self.spec
         twin.reset(seed=seed)
-        twin._games.seed([0], [seed], forks=True)
+        twin._games.seed([0], [int(seed)], forks=True)
         twin._games.deal()
         twin._games.states[:] = self._games.states
         twin._games.show()

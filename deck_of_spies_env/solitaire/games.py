@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -17,7 +18,12 @@ from deck_of_spies_env.solitaire import observations
 from deck_of_spies_env.solitaire import rules as game
 from deck_of_spies_env.solitaire.actions import IllegalActionError, action_table
 from deck_of_spies_env.solitaire.explanations import why_illegal
-from deck_of_spies_env.solitaire.positions import Start, check_state, start_from_argument
+from deck_of_spies_env.solitaire.positions import (
+    Start,
+    check_states,
+    start_from_argument,
+    undealt_states,
+)
 from deck_of_spies_env.solitaire.rules import STATE, Rules
 
 SNAPSHOT = np.dtype([("state", STATE), ("streams", STREAMS)], align=True)
@@ -241,8 +247,7 @@ class Games:
         start: Mapping[str, Any] | None = None,
         shaping: str | None = None,
     ) -> None:
-        if num_games < 1:
-            raise ValueError(f"the number of games must be at least 1, got {num_games}")
+        check_count("num_games", num_games)
         if illegal_action not in ILLEGAL_ACTION_MODES:
             raise ValueError(
                 f"illegal_action must be one of {', '.join(ILLEGAL_ACTION_MODES)}, "
@@ -255,9 +260,7 @@ class Games:
         self.illegal_loses = illegal_action == "lose"
         self.observation_high = observations.observation_high(observation, self.rules.hand_size)
         self._observation = observations.OBSERVATIONS.index(observation)
-        self.states: npt.NDArray[Any] = np.zeros(num_games, dtype=STATE)
-        self.states["phase"] = game.OVER
-        self.states["spy"] = game.NO_SPY
+        self.states: npt.NDArray[Any] = undealt_states(num_games)
         self.streams: npt.NDArray[Any] = np.zeros(num_games, dtype=STREAMS)
         self.observations = np.zeros((num_games, len(self.observation_high)), dtype=np.int8)
         self.masks = np.zeros((num_games, self.table.num_actions), dtype=np.int8)
@@ -396,8 +399,7 @@ class Games:
             raise ValueError(
                 f"a state must come from get_state() of an environment of {len(self)} games"
             )
-        for snapshot in snapshots:
-            check_state(snapshot["state"], self.rules)
+        check_states(snapshots["state"], self.rules)
         self.states[:] = snapshots["state"]
         self.streams[:] = snapshots["streams"]
         self.renew()
@@ -421,6 +423,12 @@ class Games:
 
 
 _OUTCOME_NAMES = np.array(game.OUTCOMES, dtype=object)
+
+
+def check_count(name: str, number: object) -> None:
+    """Raise ValueError unless a number of games is a whole number of at least 1."""
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, got {number!r}")
 
 
 def scoring_of(objective: str | Mapping[str, float], shaping: str | None) -> npt.NDArray[Any]:
@@ -450,7 +458,7 @@ def scoring_of(objective: str | Mapping[str, float], shaping: str | None) -> npt
         number: Any = weight
         if isinstance(number, bool) or not isinstance(number, int | float | np.number):
             raise ValueError(f"objective: the weight of {name} must be a number, got {number!r}")
-        if not np.isfinite(number):
+        if not math.isfinite(float(number)):
             raise ValueError(f"objective: the weight of {name} must be a number, got {weight!r}")
         scoring[name] = weight
     if shaping is not None:

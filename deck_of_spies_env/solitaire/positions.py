@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,8 @@ from deck_of_spies_env.solitaire.rules import STATE, Rules
 ZONES = ("hand", "draw_deck", "draw_discard", "spy", "spy_deck", "spy_discard", "removed")
 _PILES = ("hand", "draw_deck", "draw_discard", "spy_deck", "spy_discard")
 _START_PHASES = ("act", "retire")
+_START_KEYS = ("zones", "phase")
+_PAIR = 2
 
 
 class Start(NamedTuple):
@@ -86,9 +88,9 @@ def repeated_start(zones: Mapping[str, Any], phase: str, rules: Rules) -> Start:
     Raises:
         ValueError: as fixed_start; also where some deal would leave no legal action.
     """
+    masks = _parse_zones(zones)
     if "hand" in zones or phase != "act":
         return fixed_start(zones, phase, rules)
-    masks = _parse_zones(zones)
     if masks["spy"]:
         candidates = masks["spy"]
     else:
@@ -135,31 +137,72 @@ def start_from_argument(start: Mapping[str, Any] | None, rules: Rules) -> Start:
     if not isinstance(start, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ValueError(f"start must be a mapping of zones, got {start!r}")
     if "zones" in start:
+        unknown = [key for key in start if key not in _START_KEYS]
+        if unknown:
+            raise ValueError(f"start: unknown key {unknown[0]!r} beside zones; there is phase")
         return repeated_start(start["zones"], _phase_option(start), rules)
     return repeated_start(start, "act", rules)
 
 
-def check_state(state: Any, rules: Rules) -> None:
-    """Check that a state record is a position of this rule set.
+def check_states(states: npt.NDArray[Any], rules: Rules) -> None:
+    """Check that state records are positions of this rule set, or games not yet dealt.
+
+    Args:
+        states: shape (N,), dtype STATE.
+        rules: the rule set to be played.
 
     Raises:
-        ValueError: a card in two zones, too many cards in hand, or codes out of range.
+        ValueError: what is wrong with the first one that is none.
     """
-    masks = [int(state[name]) for name in _PILES]
-    spy = int(state["spy"])
-    if not -1 <= spy < cards.NUM_CARDS:
-        raise ValueError(f"state: spy must be a card index or {game.NO_SPY}, got {spy}")
-    if spy != game.NO_SPY:
-        masks.append(1 << spy)
-    if sum(mask.bit_count() for mask in masks) != _union(masks).bit_count():
-        raise ValueError("state: a card is in two zones")
-    held = int(state["hand"]).bit_count()
-    if held > rules.hand_size:
-        raise ValueError(f"state: {held} cards in hand, the rules allow {rules.hand_size}")
-    if not 0 <= int(state["phase"]) < len(game.PHASES):
-        raise ValueError(f"state: unknown phase code {int(state['phase'])}")
-    if not 0 <= int(state["outcome"]) < len(game.OUTCOMES):
-        raise ValueError(f"state: unknown outcome code {int(state['outcome'])}")
+    undealt = states == undealt_states(len(states))
+    for message, faulty in _faults(states, rules):
+        wrong = faulty & ~undealt
+        if wrong.any():
+            index = int(np.flatnonzero(wrong)[0])
+            where = f"state {index}" if len(states) > 1 else "state"
+            raise ValueError(f"{where}: {message}")
+
+
+def undealt_states(num_games: int) -> npt.NDArray[Any]:
+    """Games before their first deal: over, without an outcome, and without cards."""
+    states = np.zeros(num_games, dtype=STATE)
+    states["phase"] = game.OVER
+    states["spy"] = game.NO_SPY
+    return states
+
+
+def _faults(states: npt.NDArray[Any], rules: Rules) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
+    """What can be wrong with a state, and bool (N,): with which it is; later ones build on it."""
+    spy, phase, outcome = states["spy"], states["phase"], states["outcome"]
+    yield "unknown phase code", (phase < 0) | (phase >= len(game.PHASES))
+    yield "unknown outcome code", (outcome < 0) | (outcome >= len(game.OUTCOMES))
+    faced = spy != game.NO_SPY
+    yield "spy must be 5 to King", faced & ((spy < cards.FIRST_SPY) | (spy >= cards.NUM_CARDS))
+    piles = [states[name] for name in _PILES]
+    piles.append(np.where(faced, np.uint64(1) << spy.clip(0).astype(np.uint64), np.uint64(0)))
+    union = np.bitwise_or.reduce(piles)
+    sizes = sum(np.bitwise_count(pile).astype(np.int64) for pile in piles)
+    yield "there are 52 cards", union > np.uint64(cards.ALL_CARDS)
+    yield "a card is in two zones", sizes != np.bitwise_count(union)
+    must_be_there = np.uint64(cards.ALL_CARDS & ~cards.ACES)
+    yield "a card is missing that is no Ace", (union & must_be_there) != must_be_there
+    yield "spies are 5 to King", (states["spy_deck"] & ~np.uint64(cards.SPIES)) != 0
+    act, retire = phase == game.ACT, phase == game.RETIRE
+    over = phase == game.OVER
+    yield "only a game that is over has an outcome", over != (outcome != game.NO_OUTCOME)
+    left = faced | (states["spy_deck"] != 0)
+    judged = (outcome == game.WIN) | (outcome == game.LOSS)
+    yield "won or lost with spies left", judged & left
+    held = np.bitwise_count(states["hand"])
+    yield "too many cards in hand", held > np.where(retire, rules.hand_size - 1, rules.hand_size)
+    yield "no spy on top", ~faced & (act | (retire & left))
+    ranks = [states["hand"] >> np.uint64(4 * rank) for rank in range(cards.NUM_RANKS)]
+    counts = np.array([np.bitwise_count(rank & np.uint64(0xF)) for rank in ranks], dtype=np.int64)
+    yield "phase retire needs a pair in hand", retire & (counts < _PAIR).all(axis=0)
+    total = np.arange(1, cards.NUM_RANKS + 1) @ counts
+    aces = (states["hand"] | states["draw_deck"] | states["draw_discard"]) & np.uint64(cards.ACES)
+    stuck = act & (total < spy // cards.NUM_SUITS + 1) & (aces == 0)
+    yield "no legal action", stuck
 
 
 def _phase_option(options: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -18,7 +19,7 @@ from deck_of_spies_env.solitaire.env import (
     check_render_mode,
     spaces_of,
 )
-from deck_of_spies_env.solitaire.games import Games, compile_engine
+from deck_of_spies_env.solitaire.games import Games, check_count, compile_engine
 from deck_of_spies_env.solitaire.positions import start_from_options
 from deck_of_spies_env.solitaire.rendering import render_ansi
 from deck_of_spies_env.solitaire.rules import Rules
@@ -26,6 +27,14 @@ from deck_of_spies_env.solitaire.rules import Rules
 Observations = npt.NDArray[np.int8]
 Actions = npt.NDArray[np.int64]
 Infos = dict[str, Any]
+
+
+def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
+    try:
+        return AutoresetMode(mode)
+    except ValueError:
+        known = ", ".join(repr(known.value) for known in AutoresetMode)
+        raise ValueError(f"autoreset_mode must be one of {known}, got {mode!r}") from None
 
 
 class DeckOfSpiesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
@@ -58,6 +67,7 @@ class DeckOfSpiesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
     ) -> None:
         check_render_mode(render_mode)
+        check_count("num_envs", num_envs)
         self.games = Games(
             num_envs,
             objective=objective,
@@ -68,7 +78,7 @@ class DeckOfSpiesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
             shaping=shaping,
         )
         self.num_envs = num_envs
-        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.autoreset_mode = _autoreset_mode(autoreset_mode)
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}  # pyright: ignore[reportIncompatibleVariableOverride, reportAttributeAccessIssue]
         self.render_mode = render_mode
         self.single_observation_space, self.single_action_space = spaces_of(self.games)
@@ -194,7 +204,7 @@ class DeckOfSpiesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
             super().reset(seed=int(seed))
             seeds = [int(seed) + i for i in range(self.num_envs)]
         else:
-            seeds = list(seed)
+            seeds = [None if one is None else operator.index(one) for one in seed]
         if len(seeds) != self.num_envs:
             raise ValueError(f"expected {self.num_envs} seeds, one per env, got {len(seeds)}")
         fresh = {i: seeds[i] for i in np.flatnonzero(chosen).tolist() if seeds[i] is not None}
