@@ -1305,9 +1305,9 @@ def spoiled(field: str, value: int) -> Callable[[Any], Any]:
         (lambda state: None, r"must come from get_state\(\)"),
         (lambda state: state["state"], r"must come from get_state\(\)"),
         (spoiled("hand", (1 << 52) - 1), "a card is in two zones"),
-        (spoiled("spy", 52), "spy must be a card index"),
-        (spoiled("phase", 3), "unknown phase code 3"),
-        (spoiled("outcome", 9), "unknown outcome code 9"),
+        (spoiled("spy", 52), "spy must be 5 to King"),
+        (spoiled("phase", 3), "unknown phase code"),
+        (spoiled("outcome", 9), "unknown outcome code"),
     ],
 )
 def test_a_bad_state_is_a_value_error_and_changes_nothing(
@@ -1323,7 +1323,7 @@ def test_a_bad_state_is_a_value_error_and_changes_nothing(
 def test_a_state_of_larger_hands_is_a_value_error() -> None:
     env = new_env({"hand_size": 8})
     env.reset(seed=0)
-    with pytest.raises(ValueError, match="8 cards in hand, the rules allow 5"):
+    with pytest.raises(ValueError, match="too many cards in hand"):
         new_env().set_state(env.get_state())
 
 

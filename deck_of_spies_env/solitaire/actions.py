@@ -207,7 +207,8 @@ def action_cards(
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
-_SEVEN, _EIGHT = np.uint64(7), np.uint64(8)
+_EIGHT, _FORTY_EIGHT = np.uint64(8), np.uint64(48)
+_SECOND_BYTE = np.uint64(0xFF00)
 
 
 @kernel
@@ -220,7 +221,10 @@ def _write_plays(state: Any, rules: Any, num_subsets: int, mask: Any) -> None:
         # legal: its byte of 0 falls on the last counter, which is written after the recruits.
         store_word(mask, num_subsets - 1 + 8 * word, recruits)
         if word == 0:
-            store_word(mask, 0, counters >> _EIGHT)
+            # The byte beyond subset 7 is that of subset 8, which comes next, or with a hand size of
+            # 3 the first recruit, which has been written.
+            beyond = (recruits & _SECOND_BYTE) << _FORTY_EIGHT if num_subsets < 8 else _ZERO
+            store_word(mask, 0, (counters >> _EIGHT) | beyond)
         else:
             store_word(mask, 8 * word - 1, counters)
 
