@@ -21,7 +21,6 @@ import numpy.typing as npt
 from deck_of_spies_env import cards
 from deck_of_spies_env.compiled import kernel, lowest_bit_index, popcount
 from deck_of_spies_env.solitaire import rules as game
-from deck_of_spies_env.solitaire.rules import Rules
 
 RECALL, TABLE = 0, 1
 OBSERVATIONS = ("recall", "table")
@@ -217,8 +216,3 @@ def read_recall(row: Any, state: Any) -> None:
     elif row[_PHASE + 1]:
         state.phase = game.RETIRE
     state.outcome = game.NO_OUTCOME
-
-
-def num_observed(observation: str, rules: Rules) -> int:
-    """Length d of an observation vector, 367 for ``recall`` with a hand of 5."""
-    return sum(field.width for field in observation_fields(observation, rules.hand_size))
