@@ -35,7 +35,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 SECONDS_BEFORE_NOTICE = 2.5
 _COMPILE_NOTICE = (
-    "deck_of_spies_env: compiling the engine for this machine (once, some 10-20 seconds) ..."
+    "deck_of_spies_env: compiling the engine for this machine (once, some ten seconds) ..."
 )
 
 
