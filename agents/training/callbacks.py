@@ -23,7 +23,11 @@ from agents.training.models import save_model
 from agents.training.runs import RunDirectory
 from deck_of_spies_env.evaluation.matches import MatchResult, play_deals
 from deck_of_spies_env.evaluation.seeds import deal_seeds
-from deck_of_spies_env.evaluation.statistics import mean_interval, wilson_interval
+from deck_of_spies_env.evaluation.statistics import (
+    MAX_KEY_SPIES,
+    mean_interval,
+    wilson_interval,
+)
 from deck_of_spies_env.integrations.sb3 import DeckOfSpiesVecEnv
 from deck_of_spies_env.solitaire.rules import Rules
 
@@ -58,7 +62,7 @@ class Score(NamedTuple):
             *wins,
             float(result.key_spies.mean()),
             *key_spies,
-            float((result.key_spies == 12).mean()),
+            float((result.key_spies == MAX_KEY_SPIES).mean()),
         )
 
 

@@ -32,6 +32,7 @@ from stable_baselines3.common.logger import (
     TensorBoardOutputFormat,
 )
 
+from agents.ppo import BEST_MODEL, LAST_MODEL
 from agents.training.config import ConfigError, TrainConfig
 from agents.training.models import save_model
 from deck_of_spies_env.files import write_text_atomically
@@ -59,8 +60,8 @@ class RunDirectory:
     def __init__(self, path: Path, config: TrainConfig) -> None:
         self.path = path
         self.config = config
-        self.best_model = path / "best_model.zip"
-        self.last_model = path / "last_model.zip"
+        self.best_model = path / BEST_MODEL
+        self.last_model = path / LAST_MODEL
         self._evaluations = path / "evaluations.csv"
         self._checkpoint = path / "checkpoint"
         self._checkpoint_before = path / ".checkpoint.old"
@@ -94,8 +95,8 @@ class RunDirectory:
 
     def logger(self) -> Logger:
         """SB3's logger into the directory; a resumed run adds to what is there."""
-        csv = CSVOutputFormat(str(self.path / _next_name(self.path, "progress", "csv")))
-        formats: list[KVWriter] = [csv, TensorBoardOutputFormat(str(self.path))]
+        table = CSVOutputFormat(str(self.path / _next_name(self.path, "progress", "csv")))
+        formats: list[KVWriter] = [table, TensorBoardOutputFormat(str(self.path))]
         return Logger(str(self.path), formats)
 
     def save_checkpoint(

@@ -229,7 +229,7 @@ class DeckOfSpiesEnv(gym.Env[Observation, np.int64]):
 
     def get_state(self) -> npt.NDArray[Any]:
         """The game with its random streams: a copy, shape () and dtype SNAPSHOT."""
-        return self._games.snapshots()[0:1].reshape(())
+        return self._games.snapshots_of(0)
 
     def set_state(self, state: npt.NDArray[Any]) -> None:
         """Go back to a state from get_state(), streams included.
