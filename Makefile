@@ -13,8 +13,10 @@ export PYTHONUNBUFFERED := 1
 DEMO_RUN := runs/demo
 DEMO_DEALS ?= 4000
 RUN ?= runs/deck_of_spies
+BENCH_STAMP := $(VENV)/.bench-installed
+BENCH_ARGS ?=
 
-.PHONY: help install demo test check format train judge timings wheel-test clean
+.PHONY: help install demo test check format train judge bench strength wheel-test clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -51,8 +53,16 @@ train: install  ## train the main recipe from scratch (some 45 minutes on 2 core
 judge: install  ## the measured table of the README: 20,000 held-out deals
 	$(BIN)/python evaluate.py --agents ppo greedy random --deals 20000 --seed 0
 
-timings: install  ## steps per second beside Gymnasium's own environments
-	$(BIN)/python benchmarks/timings.py
+$(BENCH_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		$(PIP_ARGS) -e '.[bench]'
+	touch $@
+
+bench: $(BENCH_STAMP)  ## speed beside other libraries, in one run (some 20 minutes)
+	$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+strength: install  ## wall time to a 90 % win rate beside MaskablePPO's defaults (some 2 hours)
+	$(BIN)/python -m benchmarks.strength
 
 wheel-test: install  ## the wheel alone, in an empty environment, runs the README's quick start
 	$(BIN)/python -m pytest tests/test_wheel.py

@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 
 import torch
-from sb3_contrib import MaskablePPO
 from stable_baselines3.common.utils import LinearSchedule, get_device
 
+from agents.masked_ppo import MaskedPPO
 from agents.training.callbacks import TrainingCallback
 from agents.training.config import ConfigError, TrainConfig, fail, read_command_line
 from agents.training.models import policy_arguments
@@ -41,11 +41,11 @@ def make_envs(config: TrainConfig) -> DeckOfSpiesVecEnv:
     return make_vec_env(config.env.id, config.env.num_envs, **config.env.arguments())
 
 
-def make_model(config: TrainConfig, envs: DeckOfSpiesVecEnv, device: torch.device) -> MaskablePPO:
+def make_model(config: TrainConfig, envs: DeckOfSpiesVecEnv, device: torch.device) -> MaskedPPO:
     """A fresh agent, with the training deals of its seed."""
     ppo = config.ppo
     policy, policy_kwargs = policy_arguments(config.policy)
-    model = MaskablePPO(
+    model = MaskedPPO(
         policy,
         envs,
         learning_rate=LinearSchedule(ppo.learning_rate, ppo.final_learning_rate, 1.0),
@@ -63,6 +63,7 @@ def make_model(config: TrainConfig, envs: DeckOfSpiesVecEnv, device: torch.devic
         policy_kwargs=policy_kwargs,
         seed=config.seed,
         device=device,
+        threads=config.threads,
     )
     envs.seed(deal_seeds("train", config.seed, 1)[0])
     return model
@@ -73,7 +74,7 @@ def main(arguments: list[str]) -> None:
     try:
         config, resume, config_yaml = read_command_line(arguments)
         device = device_of(config)
-        torch.set_num_threads(config.threads)
+        torch.set_num_threads(1)  # the agent's own threads share its updates
         envs = make_envs(config)
         model = make_model(config, envs, device)
         run = RunDirectory(config.directory, config)

@@ -24,14 +24,16 @@ class GreedyAgent(BatchAgent):
         rules: the rule set to be played.
     """
 
+    compiled_policy = "greedy"
+
     def __init__(self, rules: Rules) -> None:
-        self._hand_size = rules.hand_size
+        self._rules = rules
 
     def choose(
         self, observations: npt.NDArray[np.int8], action_masks: npt.NDArray[np.bool_]
     ) -> Actions:
         """The greedy action of each position."""
-        return greedy_actions(states_from_recall(observations), action_masks, self._hand_size)
+        return greedy_actions(states_from_recall(observations), self._rules)
 
 
 def make(rules: Rules, path: Path | None) -> GreedyAgent:

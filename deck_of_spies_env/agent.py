@@ -7,6 +7,7 @@ from a ``recall`` observation and plays futures with its own random stream.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -36,6 +37,18 @@ class Agent(Protocol):
             One int64, or int64 of shape (N,).
         """
         ...
+
+
+@runtime_checkable
+class CompiledAgent(Agent, Protocol):
+    """An agent whose choices are also to be had as a compiled policy, for whole games at once.
+
+    Attributes:
+        compiled_policy: the name of a policy or a function compiled by Numba, as ``play_out`` takes
+            it (see ``solitaire.rollouts``). It must choose as ``act`` does.
+    """
+
+    compiled_policy: str | Callable[..., Any]
 
 
 class BatchAgent(ABC):

@@ -1,10 +1,12 @@
 """Numba behind one typed wrapper: how kernels are compiled, cached and announced.
 
-Two decorators and three instructions are all that the rest of the package sees of Numba:
+Two decorators and six instructions are all that the rest of the package sees of Numba:
 
 * :func:`kernel` for scalar functions that other kernels call (inlined by LLVM, never cached);
 * :func:`entry_point` for the few functions that Python calls, compiled once per machine and cached;
-* :func:`popcount`, :func:`lowest_bit_index` and :func:`store_word`, usable inside kernels only.
+* :func:`popcount`, :func:`lowest_bit_index`, :func:`deposit_bits`, :func:`extract_bits`,
+  :func:`store_16_flags` and :func:`store_64_flags`, usable inside kernels only (and the two of
+  ``subset_totals``).
 
 The cache of an entry point is stamped with the contents of *every* source file of the package, not
 of its own file alone as Numba does it: a kernel inlines functions of other files, and a stale copy
@@ -27,8 +29,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numba
 import numpy as np
 from filelock import FileLock
-from llvmlite import ir
-from numba.core import caching, types
+from llvmlite import binding, ir
+from numba.core import caching, config, types
 from numba.extending import intrinsic
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -94,6 +96,47 @@ def entry_point(function: Function) -> Function:
     return cast(Function, compiled)
 
 
+_ZERO = np.uint64(0)
+_ONE = np.uint64(1)
+_SLOW_BIT_DEPOSIT = ("znver1", "znver2")  # they have the instruction, in slow microcode
+
+
+def has_fast_bit_deposit() -> bool:
+    """Whether kernels are compiled for a processor with the instructions of BMI2, and fast ones."""
+    target: Any = config
+    if target.CPU_NAME or target.CPU_FEATURES:  # compiling for some other processor
+        return False
+    has = bool(binding.get_host_cpu_features().get("bmi2"))
+    return has and binding.get_host_cpu_name() not in _SLOW_BIT_DEPOSIT
+
+
+@kernel
+def deposit_bits_portably(bits: np.uint64, mask: np.uint64) -> np.uint64:
+    """What deposit_bits does, on any processor."""
+    deposited = _ZERO
+    while mask != _ZERO and bits != _ZERO:
+        lowest = mask & (~mask + _ONE)
+        if bits & _ONE:
+            deposited |= lowest
+        bits >>= _ONE
+        mask ^= lowest
+    return deposited
+
+
+@kernel
+def extract_bits_portably(word: np.uint64, mask: np.uint64) -> np.uint64:
+    """What extract_bits does, on any processor."""
+    extracted = _ZERO
+    place = _ONE
+    while mask != _ZERO:
+        lowest = mask & (~mask + _ONE)
+        if word & lowest:
+            extracted |= place
+        place <<= _ONE
+        mask ^= lowest
+    return extracted
+
+
 if TYPE_CHECKING:
 
     def popcount(bits: np.uint64) -> np.uint64:
@@ -104,27 +147,54 @@ if TYPE_CHECKING:
         """Index of the lowest set bit, 64 for zero (kernels only)."""
         ...
 
-    def store_word(array: Any, offset: int, word: np.uint64) -> None:
-        """Store eight bytes, lowest first, into a contiguous int8 array (kernels only).
+    def deposit_bits(bits: np.uint64, mask: np.uint64) -> np.uint64:
+        """Bit k of ``bits`` goes to where ``mask`` has its k-th set bit (kernels only).
 
-        Nothing is checked: ``offset`` to ``offset + 7`` must lie in the array.
+        Bits beyond the number of set bits go nowhere.
         """
+        ...
+
+    def extract_bits(word: np.uint64, mask: np.uint64) -> np.uint64:
+        """Bit k is the bit of ``word`` where ``mask`` has its k-th set bit (kernels only)."""
+        ...
+
+    def store_16_flags(array: Any, offset: int, bits: np.uint64) -> None:
+        """Store the lowest 16 bits as 16 bytes of 0 or 1 into a contiguous int8 array.
+
+        Nothing is checked: ``offset`` to ``offset + 15`` must lie in the array (kernels only).
+        """
+        ...
+
+    def store_64_flags(array: Any, offset: int, bits: np.uint64) -> None:
+        """Store 64 bits as 64 bytes; as store_16_flags."""
         ...
 
 else:
 
-    @intrinsic
-    def store_word(typing_context, array, offset, word):
-        """Store eight bytes, lowest first, into a contiguous int8 array (kernels only)."""
+    def _store_flags(number, array):
+        flags = ir.VectorType(ir.IntType(1), number)
+        in_bytes = ir.VectorType(ir.IntType(8), number)
 
         def generate(context, builder, signature, arguments):
-            data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-            target = builder.gep(data, [arguments[1]])
-            word_pointer = ir.IntType(64).as_pointer()
-            builder.store(arguments[2], builder.bitcast(target, word_pointer), align=1)
+            array, offset, bits = arguments
+            data = context.make_array(signature.args[0])(context, builder, array).data
+            target = builder.bitcast(builder.gep(data, [offset]), in_bytes.as_pointer())
+            if number < bits.type.width:
+                bits = builder.trunc(bits, ir.IntType(number))
+            builder.store(builder.zext(builder.bitcast(bits, flags), in_bytes), target, align=1)
             return context.get_dummy_value()
 
         return types.void(array, types.int64, types.uint64), generate
+
+    @intrinsic
+    def store_16_flags(typing_context, array, offset, bits):
+        """Store the lowest 16 bits as 16 bytes of 0 or 1 into a contiguous int8 array."""
+        return _store_flags(16, array)
+
+    @intrinsic
+    def store_64_flags(typing_context, array, offset, bits):
+        """Store 64 bits as 64 bytes of 0 or 1 into a contiguous int8 array."""
+        return _store_flags(64, array)
 
     @intrinsic
     def popcount(typing_context, bits):
@@ -143,6 +213,31 @@ else:
             return builder.cttz(arguments[0], context.get_constant(types.boolean, 0))
 
         return types.uint64(types.uint64), generate
+
+    def _bmi2(instruction):
+        word = ir.IntType(64)
+
+        def generate(context, builder, signature, arguments):
+            name = f"llvm.x86.bmi.{instruction}.64"
+            signature = ir.FunctionType(word, [word, word])
+            return builder.call(builder.module.declare_intrinsic(name, (), signature), arguments)
+
+        return types.uint64(types.uint64, types.uint64), generate
+
+    if has_fast_bit_deposit():
+
+        @intrinsic
+        def deposit_bits(typing_context, bits, mask):
+            """Bit k of ``bits`` goes to where ``mask`` has its k-th set bit (kernels only)."""
+            return _bmi2("pdep")
+
+        @intrinsic
+        def extract_bits(typing_context, word, mask):
+            """Bit k is the bit of ``word`` where ``mask`` has its k-th set bit (kernels only)."""
+            return _bmi2("pext")
+
+    else:
+        deposit_bits, extract_bits = deposit_bits_portably, extract_bits_portably
 
 
 @contextmanager

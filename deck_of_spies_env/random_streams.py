@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deck_of_spies_env.compiled import kernel, popcount
+from deck_of_spies_env.compiled import deposit_bits, kernel, popcount
 
 STREAMS = np.dtype(
     [
@@ -38,9 +38,11 @@ _LOW_32 = np.uint64(0xFFFFFFFF)
 _ONE = np.uint64(1)
 _TWO = np.uint64(2)
 _RANGE_32 = np.uint64(1 << 32)
+_CHOICES = np.uint64(0xD1B54A32D192ED03)  # any odd constant that is used for nothing else
 _EPISODE_STRIDE = np.uint64(0x9E3779B97F4A7C15)
 _TRANSITIONS_WANTED = 24
 _FORKS = (1,)
+_MANY_FORKS = (2,)
 _ALTERNATING = 0xAAAAAAAAAAAAAAAA
 
 
@@ -70,6 +72,33 @@ def seed_streams(seeds: Sequence[int], *, forks: bool = False) -> npt.NDArray[An
     return streams
 
 
+def fork_streams(seed: int, count: int) -> npt.NDArray[Any]:
+    """Many streams from one seed, in the middle of an episode, for copies made to plan with.
+
+    They share nothing with those of games, nor with those of seed_streams.
+
+    Args:
+        seed: non-negative integer of any size.
+        count: of streams.
+
+    Returns:
+        Array of shape ``(count,)`` and dtype :data:`STREAMS`.
+
+    Raises:
+        ValueError: the seed is negative.
+    """
+    if seed < 0:
+        raise ValueError(f"seed must be a non-negative integer, got {seed}")
+    words = np.random.SeedSequence(seed, spawn_key=_MANY_FORKS).generate_state(4 * count, np.uint64)
+    words = words.reshape(count, 4)
+    streams = np.zeros(count, dtype=STREAMS)
+    streams["key"], streams["spies"], streams["draws"] = words[:, 0], words[:, 2], words[:, 3]
+    gammas = words[:, 1] | _ONE
+    unmixed = np.bitwise_count(gammas ^ (gammas >> _ONE)) < _TRANSITIONS_WANTED
+    streams["gamma"] = np.where(unmixed, gammas ^ np.uint64(_ALTERNATING), gammas)
+    return streams
+
+
 def _well_mixed_gamma(word: int) -> int:
     """An odd stride with enough bit transitions (Steele et al., section 5, ``mixGamma``)."""
     gamma = word | 1
@@ -95,6 +124,12 @@ def begin_episode(streams: Any) -> None:
 
 
 @kernel
+def choice_stream(streams: Any) -> np.uint64:
+    """Where a policy's own random words begin: a third stream, which no card depends on."""
+    return mix(streams.key ^ mix(streams.draws + _CHOICES))
+
+
+@kernel
 def uniform_below(
     position: np.uint64, gamma: np.uint64, bound: np.uint64
 ) -> tuple[np.uint64, np.uint64]:
@@ -116,9 +151,7 @@ def uniform_below(
 @kernel
 def pick_bit(bits: np.uint64, index: np.uint64) -> np.uint64:
     """The set bit of ``bits`` that has ``index`` set bits below it, as a mask."""
-    for _ in range(index):
-        bits &= bits - _ONE
-    return bits & (~bits + _ONE)
+    return deposit_bits(_ONE << index, bits)
 
 
 @kernel

@@ -119,7 +119,7 @@ def play_out(games: Games, rng: np.random.Generator) -> dict[str, npt.NDArray[An
     """Random play to the end of all games, and how they ended."""
     while not games.over.all():
         games.step(random_actions(games, rng), ~games.over)
-    return games.endings(np.arange(len(games)))
+    return games.endings()
 
 
 # --- The first hand -------------------------------------------------------------------------------

@@ -159,7 +159,7 @@ class TestCandidatePolicy:
         policy = self.policy()
         shifted = {"c": "d", "d": "h", "h": "s", "s": "c"}
         env = make_env()
-        env.reset(seed=11)
+        observation, _ = env.reset(seed=11)
         rng = np.random.default_rng(1)
         for _ in range(12):
             legal = np.flatnonzero(env.action_masks())
@@ -168,22 +168,24 @@ class TestCandidatePolicy:
                 for name, cards in env.zones().items()
             }
             other = make_env()
-            other.reset(options={"zones": zones, "phase": env.phase})
-            chances, value = self.chances(policy, env)
-            other_chances, other_value = self.chances(policy, other)
+            seen, _ = other.reset(options={"zones": zones, "phase": env.phase})
+            chances, value = self.chances(policy, observation, env.action_masks())
+            other_chances, other_value = self.chances(policy, seen, other.action_masks())
             assert other_value == pytest.approx(value, abs=1e-5)
             for action in legal:
                 kind, cards = env.decode(int(action))
                 moved = [card[0] + shifted[card[1]] for card in cards]
                 twin = other.encode(kind, moved)
                 assert other_chances[twin] == pytest.approx(chances[action], abs=1e-5)
-            env.step(rng.choice(legal))
+            observation, *_ = env.step(rng.choice(legal))
 
-    def chances(self, policy: Any, env: Any) -> tuple[npt.NDArray[np.float32], float]:
-        observation = th.as_tensor(env._games.observations)
-        distribution = policy.get_distribution(observation, env.action_masks())
+    def chances(
+        self, policy: Any, observation: npt.NDArray[np.int8], mask: npt.NDArray[np.bool_]
+    ) -> tuple[npt.NDArray[np.float32], float]:
+        batch = th.as_tensor(observation[None])
+        distribution = policy.get_distribution(batch, mask)
         probabilities = distribution.distribution.probs.detach().numpy()[0]
-        return probabilities, float(policy.predict_values(observation).detach())
+        return probabilities, float(policy.predict_values(batch).detach())
 
     def test_refuses_no_mask_and_all_false_masks(self) -> None:
         policy = self.policy()

@@ -161,7 +161,7 @@ class TrainConfig:
     Args:
         name: of the run; the run directory is ``runs/NAME-seedSEED`` unless run_dir is given.
         seed: seed of everything, 0 to 2^24 - 1.
-        threads: torch threads; small nets are fastest with one.
+        threads: how many share an update.
         device: torch device, ``auto`` takes a GPU if there is one.
         checkpoint_every: decisions between checkpoints.
         run_dir: where to write, or None for the default.

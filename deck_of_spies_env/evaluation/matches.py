@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deck_of_spies_env.agent import Agent
+from deck_of_spies_env.agent import Agent, CompiledAgent
 from deck_of_spies_env.solitaire.actions import IllegalActionError
 from deck_of_spies_env.solitaire.explanations import why_illegal
 from deck_of_spies_env.solitaire.games import Games, compile_engine
-from deck_of_spies_env.solitaire.rules import Rules
+from deck_of_spies_env.solitaire.rollouts import PlayOuts, compile_policy, deal_snapshots, play_out
+from deck_of_spies_env.solitaire.rules import OUTCOMES, WIN, Rules
+
+_DEALS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +54,8 @@ def play_deals(
 
     A deal's spies and draws belong to its seed, so its result depends neither on the batch size nor
     on the other deals as long as the agent's choices do not. Reset an agent that plays by chance
-    before, to make the match repeatable.
+    before, to make the match repeatable. An agent with a compiled policy (``agent.CompiledAgent``)
+    plays in a kernel, with the same results.
 
     Args:
         agent: is shown copies of observation and mask, of those games only that are in play.
@@ -65,11 +69,13 @@ def play_deals(
         ValueError: no seeds, a negative one, a batch size below 1, or an unknown observation.
         IllegalActionError: the agent did not return one legal action for each game.
     """
-    num_deals = len(seeds)
-    if num_deals < 1:
+    if not seeds:
         raise ValueError("there must be at least one deal to play")
     if batch_size < 1:
         raise ValueError(f"the batch size must be at least 1, got {batch_size}")
+    if isinstance(agent, CompiledAgent) and observation == "recall":
+        return _play_out_deals(agent, seeds, Rules.of(rules), progress)
+    num_deals = len(seeds)
     compile_engine()
     num_slots = min(batch_size, num_deals)
     games = Games(num_slots, rules=rules, observation=observation)
@@ -104,11 +110,11 @@ def play_deals(
         ended = acting[games.over[acting]]
         if not ended.size:
             continue
-        endings, where = games.endings(ended), deals[ended]
-        wins[where] = endings["is_success"]
-        key_spies[where] = endings["key_spies"]
-        turns[where] = endings["turns"]
-        outcomes[where] = endings["outcome"]
+        endings, where = games.endings(), deals[ended]
+        wins[where] = endings["is_success"][ended]
+        key_spies[where] = endings["key_spies"][ended]
+        turns[where] = endings["turns"][ended]
+        outcomes[where] = endings["outcome"][ended]
         again = ended[: num_deals - num_dealt]
         in_play[ended[len(again) :]] = False
         if again.size:
@@ -120,6 +126,36 @@ def play_deals(
             progress(len(ended))
     return MatchResult(
         wins, key_spies, turns, decisions, outcomes, seconds=perf_counter() - started
+    )
+
+
+def _play_out_deals(
+    agent: CompiledAgent,
+    seeds: Sequence[int],
+    rules: Rules,
+    progress: Callable[[int], None] | None,
+) -> MatchResult:
+    """The same match with all of its decisions made inside one kernel."""
+    compile_engine()
+    compile_policy(agent.compiled_policy)
+    started = perf_counter()
+    played: list[PlayOuts] = []
+    for first in range(0, len(seeds), _DEALS_AT_ONCE):
+        some = seeds[first : first + _DEALS_AT_ONCE]
+        try:
+            played.append(play_out(deal_snapshots(some, rules), agent.compiled_policy, rules))
+        except IllegalActionError as error:
+            raise IllegalActionError(f"in the deals from seed {some[0]} on: {error}") from None
+        if progress is not None:
+            progress(len(some))
+    outcomes = np.concatenate([part.outcomes for part in played])
+    return MatchResult(
+        outcomes == WIN,
+        np.concatenate([part.key_spies for part in played]),
+        np.concatenate([part.turns for part in played]),
+        np.concatenate([part.decisions for part in played]),
+        np.array(OUTCOMES, dtype=object)[outcomes],
+        seconds=perf_counter() - started,
     )
 
 

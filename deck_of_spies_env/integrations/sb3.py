@@ -85,12 +85,13 @@ class DeckOfSpiesVecEnv(VecEnv):
             self.games.seed(range(self.num_envs), seeds)
             self._seeded = True
         start = self._single.start_of(self._options[0])
+        self.games.renew()
         self.games.deal(start=start)
         self._returns[:] = 0.0
         self._lengths[:] = 0
         self._reset_seeds()
         self._reset_options()
-        return self.games.observations.copy()
+        return self.games.observations
 
     def step_async(self, actions: npt.NDArray[Any]) -> None:
         """Keep the actions for step_wait: whole numbers of shape (N,).
@@ -111,36 +112,34 @@ class DeckOfSpiesVecEnv(VecEnv):
             IllegalActionError: names the games whose action is illegal; none has moved.
         """
         games = self.games
-        games.step(self._actions)
+        num_over = games.step(self._actions, renew=True)
         self._returns += games.rewards
         self._lengths += 1
-        dones = games.over
-        rewards = games.rewards.astype(np.float32)
-        infos = self._step_infos(dones)
-        return games.observations.copy(), rewards, dones, infos
-
-    def _step_infos(self, dones: npt.NDArray[np.bool_]) -> list[dict[str, Any]]:
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        if num_over:
+            self._finish(games.terminated, infos)
+        return games.observations, games.rewards.astype(np.float32), games.terminated, infos
+
+    def _finish(self, dones: npt.NDArray[np.bool_], infos: list[dict[str, Any]]) -> None:
+        """Write the infos of ended games and deal them anew."""
         ended = np.flatnonzero(dones)
-        if ended.size:
-            columns = {key: values.tolist() for key, values in self.games.endings(ended).items()}
-            elapsed = round(time.time() - self._started, 6)
-            for row, i in enumerate(ended.tolist()):
-                infos[i] = {
-                    "terminal_observation": self.games.observations[i].copy(),
-                    "TimeLimit.truncated": False,
-                    "episode": {
-                        "r": round(float(self._returns[i]), 6),
-                        "l": int(self._lengths[i]),
-                        "t": elapsed,
-                    },
-                    "action_mask": self.games.masks[i].copy(),
-                    **{key: values[row] for key, values in columns.items()},
-                }
-            self.games.deal(dones)
-            self._returns[ended] = 0.0
-            self._lengths[ended] = 0
-        return infos
+        endings = {key: values[ended].tolist() for key, values in self.games.endings().items()}
+        elapsed = round(time.time() - self._started, 6)
+        for row, i in enumerate(ended.tolist()):
+            infos[i] = {
+                "terminal_observation": self.games.observations[i].copy(),
+                "TimeLimit.truncated": False,
+                "episode": {
+                    "r": round(float(self._returns[i]), 6),
+                    "l": int(self._lengths[i]),
+                    "t": elapsed,
+                },
+                "action_mask": self.games.masks[i].copy(),
+                **{key: values[row] for key, values in endings.items()},
+            }
+        self.games.deal(dones)
+        self._returns[ended] = 0.0
+        self._lengths[ended] = 0
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Legal actions as bool of shape (N, n)."""
@@ -202,7 +201,7 @@ class DeckOfSpiesVecEnv(VecEnv):
         """
         self.games.restore(state)
         self._seeded = True
-        return self.games.observations.copy()
+        return self.games.observations
 
     def close(self) -> None:
         """Nothing to release."""

@@ -20,14 +20,53 @@ import numpy as np
 import numpy.typing as npt
 
 from deck_of_spies_env import cards
-from deck_of_spies_env.compiled import kernel, store_word
+from deck_of_spies_env.compiled import (
+    deposit_bits,
+    kernel,
+    lowest_bit_index,
+    popcount,
+    store_16_flags,
+    store_64_flags,
+)
 from deck_of_spies_env.solitaire import rules as game
-from deck_of_spies_env.solitaire.rules import KINDS
+from deck_of_spies_env.solitaire.rules import KINDS, MAX_HAND_SIZE
+from deck_of_spies_env.subset_totals import NUM_SUBSETS
 
 _RETIRE_SIZES = (2, 3, 4)
 
-RETIRE_SUBSET = np.dtype([("subset", np.uint64), ("lowest", np.uint64), ("highest", np.uint64)])
-"""A retire action: its slot mask, and the indices of its first and last slot."""
+WORD_BITS = 64
+
+
+def _retire_subsets(hand_size: int) -> list[int]:
+    """Slot masks of the retire actions, in their order: two to four of the slots left by a play."""
+    return [subset for subset in range(1 << (hand_size - 1)) if subset.bit_count() in _RETIRE_SIZES]
+
+
+NUM_RETIRES: npt.NDArray[Any] = np.array(
+    [0] + [len(_retire_subsets(hand_size)) for hand_size in range(1, MAX_HAND_SIZE + 1)]
+)
+"""int64 (9,): the number of retire actions by hand size."""
+
+# Those of a smaller hand are the first ones of a larger hand's.
+_SUBSETS = _retire_subsets(MAX_HAND_SIZE)
+RETIRE_SUBSETS = np.array(_SUBSETS, dtype=np.uint64)
+"""uint64 (91,): slot masks of the retire actions, for the largest hand."""
+
+
+def _legal_retires(equal_neighbours: int) -> list[int]:
+    """Which retire actions D9 allows, as two words of bits."""
+    bits = 0
+    for place, subset in enumerate(_SUBSETS):
+        lowest, highest = (subset & -subset).bit_length() - 1, subset.bit_length() - 1
+        between = (1 << highest) - (1 << lowest)
+        bits |= (between & ~equal_neighbours == 0) << place
+    return [bits & ((1 << WORD_BITS) - 1), bits >> WORD_BITS]
+
+
+_LEGAL_RETIRES = np.array(
+    [_legal_retires(equal) for equal in range(1 << (MAX_HAND_SIZE - 1))], dtype=np.uint64
+)
+"""uint64 (128, 2): the legal retire actions as bits, by rules.equal_neighbours."""
 
 
 class Action(NamedTuple):
@@ -55,22 +94,20 @@ class ActionTable:
     Attributes:
         num_actions: n, 78 for a hand of 5.
         num_subsets: 2^h - 1, the number of counters, and of recruits.
-        retire_subsets: array of dtype RETIRE_SUBSET, in the order of the retire actions.
+        num_words: 64-bit words that a mask of n bits takes.
     """
 
     def __init__(self, hand_size: int) -> None:
         self.hand_size = hand_size
         self.num_subsets = (1 << hand_size) - 1
-        subsets = [
-            subset for subset in range(1 << (hand_size - 1)) if subset.bit_count() in _RETIRE_SIZES
-        ]
-        self.retire_subsets: npt.NDArray[Any] = np.zeros(len(subsets), dtype=RETIRE_SUBSET)
-        self.retire_subsets["subset"] = subsets
-        self.retire_subsets["lowest"] = [(s & -s).bit_length() - 1 for s in subsets]
-        self.retire_subsets["highest"] = [s.bit_length() - 1 for s in subsets]
-        sizes = (self.num_subsets, self.num_subsets, cards.NUM_SUITS, len(subsets), 1)
+        self._retire_subsets = _retire_subsets(hand_size)
+        sizes = (
+            *(self.num_subsets, self.num_subsets),
+            *(cards.NUM_SUITS, len(self._retire_subsets), 1),
+        )
         starts = [0, *np.cumsum(sizes).tolist()]
         self.num_actions = int(starts[-1])
+        self.num_words = -(-self.num_actions // WORD_BITS)
         self._ranges = {
             kind: range(start, stop)
             for kind, start, stop in zip(KINDS, starts, starts[1:], strict=False)
@@ -106,7 +143,7 @@ class ActionTable:
         if kind in ("counter", "recruit"):
             return offset + 1
         if kind == "retire":
-            return int(self.retire_subsets["subset"][offset])
+            return self._retire_subsets[offset]
         return 0
 
     def decode(self, action: int, hand: int) -> Action:
@@ -156,12 +193,11 @@ class ActionTable:
         return indices.start + subset - 1
 
     def _retire_offset(self, subset: int, chosen: int) -> int:
-        found = np.flatnonzero(self.retire_subsets["subset"] == subset)
-        if not found.size:
+        if subset not in self._retire_subsets:
             raise ValueError(
                 f"retiring takes 2 to 4 of up to {self.hand_size - 1} cards, got {_listed(chosen)}"
             )
-        return int(found[0])
+        return self._retire_subsets.index(subset)
 
 
 @cache
@@ -174,127 +210,199 @@ def _listed(mask: int) -> str:
     return ", ".join(cards.cards_in(mask)) or "no cards"
 
 
+# --- Kernels: the same table by arithmetic ---
+
+_ZERO = np.uint64(0)
+_ONE = np.uint64(1)
+_WORD_BITS = np.uint64(WORD_BITS)
+_WORD_SHIFT, _PLACE_MASK = np.uint64(6), np.uint64(63)
+
+
 @kernel
-def action_kind(action: int, num_subsets: int, num_retires: int) -> int:
+def num_subsets_of(rules: Any) -> int:
+    """Number of counters, and of recruits."""
+    return (1 << rules.hand_size) - 1
+
+
+@kernel
+def num_retires_of(rules: Any) -> int:
+    """Number of retire actions."""
+    return int(NUM_RETIRES[rules.hand_size])
+
+
+@kernel
+def first_assassination(rules: Any) -> int:
+    """Index of the first assassination; counters, then recruits, come before."""
+    return 2 * num_subsets_of(rules)
+
+
+@kernel
+def first_retire(rules: Any) -> int:
+    """Index of the first retire action."""
+    return first_assassination(rules) + cards.NUM_SUITS
+
+
+@kernel
+def pass_action(rules: Any) -> int:
+    """Index of the pass, the last action."""
+    return first_retire(rules) + num_retires_of(rules)
+
+
+@kernel
+def action_kind(action: int, rules: Any) -> int:
     """Kind code of an existing action index."""
-    if action < num_subsets:
+    if action < num_subsets_of(rules):
         return game.KIND_COUNTER
-    if action < 2 * num_subsets:
+    if action < first_assassination(rules):
         return game.KIND_RECRUIT
-    if action < 2 * num_subsets + cards.NUM_SUITS:
+    if action < first_retire(rules):
         return game.KIND_ASSASSINATE
-    if action < 2 * num_subsets + cards.NUM_SUITS + num_retires:
+    if action < pass_action(rules):
         return game.KIND_RETIRE
     return game.KIND_PASS
 
 
 @kernel
-def action_cards(
-    action: int, kind: int, hand: np.uint64, num_subsets: int, retire_subsets: Any
-) -> np.uint64:
+def action_cards(action: int, kind: int, hand: np.uint64, rules: Any) -> np.uint64:
     """The cards of an action as a mask: hand cards, the Ace given up, or none for a pass."""
     if kind == game.KIND_COUNTER:
         return game.cards_at(hand, np.uint64(action + 1))
     if kind == game.KIND_RECRUIT:
-        return game.cards_at(hand, np.uint64(action - num_subsets + 1))
+        return game.cards_at(hand, np.uint64(action - num_subsets_of(rules) + 1))
     if kind == game.KIND_ASSASSINATE:
-        return np.uint64(1) << np.uint64(action - 2 * num_subsets)
+        return _ONE << np.uint64(action - first_assassination(rules))
     if kind == game.KIND_RETIRE:
-        offset = action - 2 * num_subsets - cards.NUM_SUITS
-        return game.cards_at(hand, retire_subsets[offset].subset)
-    return np.uint64(0)
+        return game.cards_at(hand, RETIRE_SUBSETS[action - first_retire(rules)])
+    return _ZERO
 
 
-_ZERO = np.uint64(0)
-_ONE = np.uint64(1)
-_EIGHT, _FORTY_EIGHT = np.uint64(8), np.uint64(48)
-_SECOND_BYTE = np.uint64(0xFF00)
+# --- Masks ---
 
 
 @kernel
-def _write_plays(state: Any, rules: Any, num_subsets: int, mask: Any) -> None:
-    """Write the mask of counters and recruits, eight subsets at a time."""
-    terms = game.play_terms(state)
-    for word in range(game.num_play_words(state)):
-        counters, recruits = game.legal_plays(terms, rules, word)
-        # Subset 8j has its place one before offset 8j. The empty subset, which has none, is never
-        # legal: its byte of 0 falls on the last counter, which is written after the recruits.
-        store_word(mask, num_subsets - 1 + 8 * word, recruits)
-        if word == 0:
-            # The byte beyond subset 7 is that of subset 8, which comes next, or with a hand size of
-            # 3 the first recruit, which has been written.
-            beyond = (recruits & _SECOND_BYTE) << _FORTY_EIGHT if num_subsets < 8 else _ZERO
-            store_word(mask, 0, (counters >> _EIGHT) | beyond)
-        else:
-            store_word(mask, 8 * word - 1, counters)
+def _add_bits(legal: Any, place: np.uint64, bits: np.uint64) -> None:
+    """Set up to 64 bits from a place on; those beyond the array must be 0."""
+    word, shift = place >> _WORD_SHIFT, place & _PLACE_MASK
+    legal[word] |= bits << shift
+    if shift != _ZERO:
+        beyond = bits >> (_WORD_BITS - shift)
+        if beyond != _ZERO:
+            legal[word + _ONE] |= beyond
 
 
 @kernel
-def write_action_mask(state: Any, rules: Any, retire_subsets: Any, mask: Any) -> None:
-    """Write which actions are legal now.
+def _add_plays(state: Any, rules: Any, legal: Any) -> None:
+    """Set the bits of counters and recruits."""
+    recruits_from = np.uint64(num_subsets_of(rules))
+    counters, recruits = game.legal_plays(state, rules, 0)
+    # Subset k has the place k - 1; the empty one has none and is never legal.
+    _add_bits(legal, _ZERO, counters >> _ONE)
+    _add_bits(legal, recruits_from, recruits >> _ONE)
+    for chunk in range(1, game.num_play_chunks(state)):
+        counters, recruits = game.legal_plays(state, rules, chunk)
+        place = np.uint64(NUM_SUBSETS * chunk - 1)
+        _add_bits(legal, place, counters)
+        _add_bits(legal, place + recruits_from, recruits)
+
+
+@kernel
+def write_legal_bits(state: Any, rules: Any, legal: Any) -> None:
+    """Write which actions are legal now, one bit an action.
 
     Args:
         state: record of dtype STATE.
         rules: record of dtype RULES.
-        retire_subsets: the table's, dtype RETIRE_SUBSET.
-        mask: contiguous int8 array of shape (n,), overwritten with 0 and 1; all 0 when the game is
-            over.
+        legal: uint64 array of shape (num_words,), overwritten; action a is bit a % 64 of word
+            a // 64. All 0 when the game is over.
     """
-    mask[:] = 0
-    num_subsets = (1 << rules.hand_size) - 1
-    values = game.pack_values(state.hand)
+    for word in range(legal.shape[0]):
+        legal[word] = _ZERO
     if state.phase == game.RETIRE:
-        first = 2 * num_subsets + cards.NUM_SUITS
-        for offset in range(retire_subsets.shape[0]):
-            entry = retire_subsets[offset]
-            mask[first + offset] = game.retire_is_legal(values, entry.lowest, entry.highest)
-        mask[first + retire_subsets.shape[0]] = 1
+        retires = _LEGAL_RETIRES[game.equal_neighbours(state.hand)]
+        first = np.uint64(first_retire(rules))
+        _add_bits(legal, first, retires[0])
+        if retires[1] != _ZERO:
+            _add_bits(legal, first + _WORD_BITS, retires[1])
+        _add_bits(legal, np.uint64(pass_action(rules)), _ONE)
     elif state.phase == game.ACT:
         if game.must_assassinate(state):
-            left = game.double_agents_left(state)
-            for suit in range(cards.NUM_SUITS):
-                mask[2 * num_subsets + suit] = (left >> np.uint64(suit)) & np.uint64(1)
+            left = game.double_agents_left(state)  # Aces are the first four cards, c d h s
+            _add_bits(legal, np.uint64(first_assassination(rules)), left)
         else:
-            _write_plays(state, rules, num_subsets, mask)
+            _add_plays(state, rules, legal)
 
 
 @kernel
-def is_legal(state: Any, rules: Any, retire_subsets: Any, action: int) -> bool:
-    """Whether one action is legal now; any integer may be asked about.
+def new_legal_bits(rules: Any) -> Any:
+    """Room for the legal actions of one position, uint64 (num_words,)."""
+    num_words = (pass_action(rules) + WORD_BITS) // WORD_BITS
+    return np.empty(num_words, np.uint64)
+
+
+@kernel
+def write_action_mask(legal: Any, mask: Any) -> None:
+    """Write a mask of bits as one of bytes.
+
+    In windows of 64, or of 16 for few actions. The last one overlaps the one before and goes first,
+    as all that is needed as a rule is better read before anything is written.
 
     Args:
-        state: record of dtype STATE.
-        rules: record of dtype RULES.
-        retire_subsets: the table's, dtype RETIRE_SUBSET.
-        action: an index, or not.
+        legal: uint64 array of shape (num_words,), of write_legal_bits.
+        mask: contiguous int8 array of shape (n,), overwritten with 0 and 1.
     """
-    num_subsets = (1 << rules.hand_size) - 1
-    num_retires = retire_subsets.shape[0]
-    num_actions = 2 * num_subsets + cards.NUM_SUITS + num_retires + 1
-    if not 0 <= action < num_actions or state.phase == game.OVER:
-        return False
-    kind = action_kind(action, num_subsets, num_retires)
-    if (state.phase == game.RETIRE) != (kind >= game.KIND_RETIRE):
-        return False
-    if kind == game.KIND_PASS:
-        return True
-    if kind == game.KIND_RETIRE:
-        entry = retire_subsets[action - 2 * num_subsets - cards.NUM_SUITS]
-        values = game.pack_values(state.hand)
-        return bool(game.retire_is_legal(values, entry.lowest, entry.highest))
-    if kind == game.KIND_ASSASSINATE:
-        ace = _ONE << np.uint64(action - 2 * num_subsets)
-        return (
-            bool(game.must_assassinate(state)) and (game.double_agents_left(state) & ace) != _ZERO
-        )
-    return _is_legal_play(state, rules, kind, action % num_subsets + 1)
+    num_actions = mask.shape[0]
+    first = legal[0]
+    if num_actions < WORD_BITS:  # 20 or 39, for a hand of 3 or 4
+        store_16_flags(mask, num_actions - 16, first >> np.uint64(num_actions - 16))
+        store_16_flags(mask, 0, first)
+        if num_actions > 32:
+            store_16_flags(mask, 16, first >> np.uint64(16))
+    else:
+        last = num_actions - WORD_BITS
+        word, shift = np.uint64(last) >> _WORD_SHIFT, np.uint64(last) & _PLACE_MASK
+        # In two steps, as a shift by 64 is undefined.
+        beyond = (legal[word + _ONE] << (_PLACE_MASK - shift)) << _ONE
+        store_64_flags(mask, last, (legal[word] >> shift) | beyond)
+        store_64_flags(mask, 0, first)
+        for window in range(1, legal.shape[0] - 1):
+            store_64_flags(mask, window * WORD_BITS, legal[window])
 
 
 @kernel
-def _is_legal_play(state: Any, rules: Any, kind: int, subset: int) -> bool:
-    word, byte = subset // 8, subset % 8
-    if word >= game.num_play_words(state):
-        return False
-    counters, recruits = game.legal_plays(game.play_terms(state), rules, word)
-    chosen = counters if kind == game.KIND_COUNTER else recruits
-    return ((chosen >> np.uint64(8 * byte)) & _ONE) != _ZERO
+def num_legal(legal: Any) -> np.uint64:
+    """Number of legal actions in a mask of bits."""
+    count = _ZERO
+    for word in range(legal.shape[0]):
+        count += popcount(legal[word])
+    return count
+
+
+@kernel
+def nth_legal(legal: Any, number: np.uint64) -> int:
+    """The legal action that has ``number`` legal ones before it; there must be one."""
+    for word in range(legal.shape[0]):
+        here = popcount(legal[word])
+        if number < here:
+            chosen = deposit_bits(_ONE << number, legal[word])
+            return WORD_BITS * word + int(lowest_bit_index(chosen))
+        number -= here
+    return -1
+
+
+@kernel
+def allows(legal: Any, action: int) -> bool:
+    """Whether a mask of bits allows an existing action."""
+    place = np.uint64(action)
+    return (legal[place >> _WORD_SHIFT] >> (place & _PLACE_MASK)) & _ONE != _ZERO
+
+
+@kernel
+def is_among(legal: Any, rules: Any, action: int) -> bool:
+    """Whether an action is legal; any integer may be asked about.
+
+    Args:
+        legal: uint64 array of shape (num_words,), of write_legal_bits.
+        rules: record of dtype RULES.
+        action: an index, or not.
+    """
+    return 0 <= action <= pass_action(rules) and allows(legal, action)

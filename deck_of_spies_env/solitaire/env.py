@@ -23,6 +23,8 @@ from deck_of_spies_env.solitaire.rules import Rules
 RENDER_MODES = ["ansi"]
 RENDER_FPS = 2
 
+_MORE_THAN_ANY_ACTION = 1 << 32
+
 Observation = npt.NDArray[np.int8]
 
 
@@ -49,6 +51,19 @@ def check_render_mode(render_mode: str | None) -> None:
         raise RenderModeError(
             f"render_mode must be None or one of {', '.join(RENDER_MODES)}, got {render_mode!r}"
         )
+
+
+def single_action(action: Any) -> int:
+    """One action as an int.
+
+    Raises:
+        IllegalActionError: not a whole number.
+    """
+    if type(action) is int or isinstance(action, np.integer):
+        number = int(action)
+        if abs(number) < _MORE_THAN_ANY_ACTION:
+            return number
+    return int(action_array(action, 1)[0])
 
 
 def action_array(actions: Any, num_games: int) -> npt.NDArray[np.int64]:
@@ -139,9 +154,10 @@ class DeckOfSpiesEnv(gym.Env[Observation, np.int64]):
             drawn = int(self.np_random.integers(1 << 63)) if seed is None else seed
             self._games.seed([0], [drawn])
             self._seeded = True
+        self._games.renew()
         self._games.deal(start=start)
         self._last_play = ""
-        return self._games.observations[0].copy(), self._info()
+        return self._games.observations[0], {"action_mask": self._games.masks[0]}
 
     def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Take one action.
@@ -149,14 +165,14 @@ class DeckOfSpiesEnv(gym.Env[Observation, np.int64]):
         Raises:
             IllegalActionError: an action that is not legal, or any after the end.
         """
-        games = self._games
-        actions = action_array(action, 1)
-        last_play = self._describe(int(actions[0])) if self.render_mode else ""
-        games.step(actions)
+        action = single_action(action)
+        last_play = self._describe(action) if self.render_mode else ""
+        observation, mask, reward, terminated = self._games.step_single(action)
         self._last_play = last_play
-        terminated = bool(games.states["phase"][0] == game.OVER)
-        observation = games.observations[0].copy()
-        return observation, float(games.rewards[0]), terminated, False, self._info()
+        info: dict[str, Any] = {"action_mask": mask}
+        if terminated:
+            info |= {key: values.tolist()[0] for key, values in self._games.endings().items()}
+        return observation, reward, terminated, False, info
 
     def render(self) -> str | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The table as text in render mode ``"ansi"``, else None."""
@@ -179,7 +195,7 @@ class DeckOfSpiesEnv(gym.Env[Observation, np.int64]):
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Legal actions as bool of shape (n,); all False once the game is over."""
-        return self._games.masks[0].astype(np.bool_)
+        return self._games.current_masks()[0].view(np.bool_)
 
     def decode(self, action: int) -> Action:
         """The action in the game's terms, with the present hand; legal or not.
@@ -211,7 +227,7 @@ class DeckOfSpiesEnv(gym.Env[Observation, np.int64]):
             IllegalActionError: the action is not legal.
         """
         states = self._games.states.copy()
-        action = int(action_array(action, 1)[0])
+        action = single_action(action)
         if not self._is_legal(action):
             raise IllegalActionError(why_illegal(states[0], self.rules, action))
         kind, named = self.decode(action)
@@ -237,7 +253,7 @@ class DeckOfSpiesEnv(gym.Env[Observation, np.int64]):
         Raises:
             ValueError: not such a state, or not one of these rules; nothing changes.
         """
-        self._games.restore(np.asarray(state).reshape(1))
+        self._games.restore(np.asarray(state).reshape(1), show=False)
         self._seeded = True
         self._last_play = ""
 
@@ -261,20 +277,10 @@ class DeckOfSpiesEnv(gym.Env[Observation, np.int64]):
         return int(self._games.states["hand"][0])
 
     def _is_legal(self, action: int) -> bool:
-        return 0 <= action < self._games.table.num_actions and bool(self._games.masks[0, action])
+        return 0 <= action < self._games.table.num_actions and bool(self.action_masks()[action])
 
     def _describe(self, action: int) -> str:
         if not self._is_legal(action):
             return f"illegal action {action}"
         kind, named = self.decode(action)
         return " ".join((kind, *named))
-
-    def _info(self) -> dict[str, Any]:
-        info: dict[str, Any] = {"action_mask": self._games.masks[0].copy()}
-        if self._games.states["phase"][0] == game.OVER:
-            endings = self._games.endings(np.array([0]))
-            info.update({key: values[0] for key, values in endings.items()})
-            info["is_success"] = bool(info["is_success"])
-            info["key_spies"] = int(info["key_spies"])
-            info["turns"] = int(info["turns"])
-        return info

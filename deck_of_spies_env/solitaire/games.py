@@ -1,4 +1,4 @@
-"""N games in play: the arrays that both environments adapt, and the kernels over them."""
+"""N games in play: the arrays that all environments adapt, and the kernels over them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ from deck_of_spies_env.solitaire import observations
 from deck_of_spies_env.solitaire import rules as game
 from deck_of_spies_env.solitaire.actions import IllegalActionError, action_table
 from deck_of_spies_env.solitaire.explanations import why_illegal
+from deck_of_spies_env.solitaire.observations import PACKED_WORDS
 from deck_of_spies_env.solitaire.positions import (
     Start,
     check_states,
     start_from_argument,
     undealt_states,
 )
-from deck_of_spies_env.solitaire.rules import STATE, Rules
+from deck_of_spies_env.solitaire.rules import RULES, STATE, Rules
+from deck_of_spies_env.threads import parts_of, share_out
 
 SNAPSHOT = np.dtype([("state", STATE), ("streams", STREAMS)], align=True)
 """A game with its random streams: what ``get_state`` gives and ``set_state`` takes."""
@@ -35,6 +37,20 @@ ILLEGAL_ACTION_MODES = ("raise", "lose")
 
 SCORING = np.dtype([(name, np.float64) for name in (*OBJECTIVES, *SHAPINGS)])
 """Weights of the parts of the reward."""
+
+SETUP = np.dtype(
+    [
+        ("rules", RULES),
+        ("scoring", SCORING),
+        ("observation", np.int64),  # RECALL or TABLE
+        ("illegal_loses", np.bool_),  # end a game on an illegal action instead of refusing it
+    ],
+    align=True,
+)
+"""What stays the same while games are played."""
+
+MOVE, DEAL, REST = 0, 1, 2
+"""What a step does with a game: one action, the next episode, or nothing."""
 
 _MOST_LISTED = 20
 
@@ -56,8 +72,17 @@ def _final_key_spies(state: Any) -> np.int64:
 
 
 @kernel
+def _num_turns(state: Any) -> np.int64:
+    """Spies dealt with, 0-36."""
+    unseen = np.int64(popcount(state.spy_deck)) + (state.spy != game.NO_SPY)
+    return cards.NUM_SPIES - unseen
+
+
+@kernel
 def _score(state: Any, scoring: Any) -> float:
     """The objective's payment, due at the end and 0 before."""
+    if state.phase != game.OVER:
+        return 0.0
     held = _final_key_spies(state)
     reward = scoring.keys * held / cards.NUM_KEY_SPIES
     if state.outcome == game.WIN:
@@ -67,108 +92,194 @@ def _score(state: Any, scoring: Any) -> float:
     return reward
 
 
-@entry_point
-def step_games(
-    states: Any,
-    streams: Any,
-    rules: Any,
-    retire_subsets: Any,
-    scoring: Any,
-    observation: int,
-    illegal_loses: bool,
-    actions: Any,
-    moving: Any,
-    observation_rows: Any,
-    masks: Any,
-    rewards: Any,
-) -> bool:
-    """One action in each game that moves; False, and nothing changed, if one of them may not.
+@kernel
+def play_action(record: Any, rules: Any, action: int) -> None:
+    """One legal action, named by its index, with all its consequences.
 
     Args:
-        states, streams: shape (N,), dtypes STATE and STREAMS; changed in place.
-        rules, scoring: shape (1,), dtypes RULES and SCORING.
-        retire_subsets: of the action table.
-        observation: RECALL or TABLE.
-        illegal_loses: end a game on an illegal action instead of refusing the batch.
-        actions: int64 (N,); those of games that do not move are not looked at.
-        moving: bool (N,).
-        observation_rows, masks, rewards: int8 (N, d), int8 (N, n), float64 (N,); the rows of games
-            that move are overwritten.
+        record: of dtype SNAPSHOT, not over; changed in place.
+        rules: record of dtype RULES.
+        action: index of the table.
     """
-    for i in range(states.shape[0]):
-        refusable = moving[i] and (not illegal_loses or states[i].phase == game.OVER)
-        if refusable and not table.is_legal(states[i], rules[0], retire_subsets, actions[i]):
+    kind = table.action_kind(action, rules)
+    chosen = table.action_cards(action, kind, record.state.hand, rules)
+    game.play(record.state, record.streams, rules, kind, chosen)
+
+
+@kernel
+def _may(state: Any, setup: Any, legal: Any, action: int) -> bool:
+    """Whether an action is taken: it is legal, or its illegality is a loss."""
+    if setup.illegal_loses and state.phase != game.OVER:
+        return True
+    return table.is_among(legal, setup.rules, action)
+
+
+@kernel
+def _take(record: Any, setup: Any, legal: Any, action: int) -> float:
+    """Take an action that _may be taken, and give the reward."""
+    state = record.state
+    before = _potential(state, setup.scoring)
+    if setup.illegal_loses and not table.is_among(legal, setup.rules, action):
+        state.phase = game.OVER
+        state.outcome = game.ILLEGAL_ACTION
+    else:
+        play_action(record, setup.rules, action)
+    return _score(state, setup.scoring) + _potential(state, setup.scoring) - before
+
+
+@entry_point
+def step_game(
+    records: Any, setup: Any, legal: Any, action: int, observation: Any, mask: Any
+) -> tuple[bool, float]:
+    """One action in a single game: whether it was taken, and the reward.
+
+    Args:
+        records, setup, legal: as in step_games, for one game.
+        action: any integer.
+        observation, mask: int8 (d,) and (n,), overwritten if the action is taken.
+    """
+    state, rules = records[0].state, setup[0].rules
+    if not _may(state, setup[0], legal[0], action):
+        return False, 0.0
+    reward = _take(records[0], setup[0], legal[0], action)
+    table.write_legal_bits(state, rules, legal[0])
+    table.write_action_mask(legal[0], mask)
+    observations.write_observation(state, rules, setup[0].observation, observation)
+    return True, reward
+
+
+@entry_point
+def may_step(
+    records: Any, setup: Any, legal: Any, orders: Any, actions: Any, first: int, stop: int
+) -> bool:
+    """Whether the games that are to move may take their actions; arguments as in step_games."""
+    for i in range(first, stop):
+        if orders[i] == MOVE and not _may(records[i].state, setup[0], legal[i], actions[i]):
             return False
-    num_subsets = (1 << rules[0].hand_size) - 1
-    for i in range(states.shape[0]):
-        if not moving[i]:
-            continue
-        state = states[i]
-        potential = _potential(state, scoring[0])
-        if not illegal_loses or table.is_legal(state, rules[0], retire_subsets, actions[i]):
-            kind = table.action_kind(actions[i], num_subsets, retire_subsets.shape[0])
-            chosen = table.action_cards(actions[i], kind, state.hand, num_subsets, retire_subsets)
-            game.play(state, streams[i], rules[0], kind, chosen)
-        else:
-            state.phase = game.OVER
-            state.outcome = game.ILLEGAL_ACTION
-        rewards[i] = _score(state, scoring[0]) + _potential(state, scoring[0]) - potential
-        observations.write_observation(state, rules[0], observation, observation_rows[i])
-        table.write_action_mask(state, rules[0], retire_subsets, masks[i])
     return True
 
 
 @entry_point
-def deal_games(
-    states: Any,
-    streams: Any,
-    rules: Any,
-    retire_subsets: Any,
+def step_games(
+    records: Any,
+    setup: Any,
     start: Any,
     deal_hand: bool,
-    observation: int,
-    chosen: Any,
-    observation_rows: Any,
-    masks: Any,
-) -> None:
+    orders: Any,
+    actions: Any,
+    legal: Any,
+    rewards: Any,
+    over: Any,
+    first: int,
+    stop: int,
+) -> int:
+    """Do to each game what its order says, after may_step has agreed; returns how many are over.
+
+    Args:
+        records: shape (N,), dtype SNAPSHOT; changed in place.
+        setup: shape (1,), dtype SETUP.
+        start, deal_hand: as in rules.deal.
+        orders: int8 (N,) of MOVE, DEAL and REST.
+        actions: int64 (N,); only those of games that move are looked at.
+        legal: uint64 (N, w), the legal actions as bits; brought up to date.
+        rewards, over: float64 and bool (N,), overwritten; the reward is 0 where nothing moved.
+        first, stop: the games of this call.
+    """
+    num_over = 0
+    for i in range(first, stop):
+        record = records[i]
+        rewards[i] = 0.0
+        if orders[i] == MOVE:
+            rewards[i] = _take(record, setup[0], legal[i], actions[i])
+        elif orders[i] == DEAL:
+            game.deal(record.state, start[0], deal_hand, record.streams, setup[0].rules)
+        over[i] = record.state.phase == game.OVER
+        num_over += over[i]
+        table.write_legal_bits(record.state, setup[0].rules, legal[i])
+    return num_over
+
+
+@entry_point
+def deal_games(records: Any, setup: Any, start: Any, deal_hand: bool, chosen: Any) -> None:
     """Begin the next episode of each chosen game; arguments as in step_games and rules.deal."""
-    for i in range(states.shape[0]):
+    for i in range(records.shape[0]):
         if chosen[i]:
-            game.deal(states[i], start[0], deal_hand, streams[i], rules[0])
-            observations.write_observation(states[i], rules[0], observation, observation_rows[i])
-            table.write_action_mask(states[i], rules[0], retire_subsets, masks[i])
+            record = records[i]
+            game.deal(record.state, start[0], deal_hand, record.streams, setup[0].rules)
+
+
+@entry_point
+def judge_actions(records: Any, setup: Any, chosen: Any, legal: Any) -> None:
+    """Write the legal actions, uint64 (N, w), of each chosen game."""
+    for i in range(records.shape[0]):
+        if chosen[i]:
+            table.write_legal_bits(records[i].state, setup[0].rules, legal[i])
 
 
 @entry_point
 def show_games(
-    states: Any,
-    rules: Any,
-    retire_subsets: Any,
-    observation: int,
+    records: Any,
+    setup: Any,
+    legal: Any,
+    chosen: Any,
     observation_rows: Any,
     masks: Any,
+    first: int,
+    stop: int,
 ) -> None:
-    """Write observations and masks of all games; arguments as in step_games."""
-    for i in range(states.shape[0]):
-        observations.write_observation(states[i], rules[0], observation, observation_rows[i])
-        table.write_action_mask(states[i], rules[0], retire_subsets, masks[i])
+    """Write observations, int8 (N, d), and masks, int8 (N, n), of chosen games.
+
+    Args:
+        records, setup, legal, first, stop: as in step_games.
+        chosen: bool (N,).
+        observation_rows, masks: their rows are overwritten.
+    """
+    # Two loops, as each of them reads nothing that the other may have written to.
+    for i in range(first, stop):
+        if chosen[i]:
+            table.write_action_mask(legal[i], masks[i])
+    for i in range(first, stop):
+        if chosen[i]:
+            observations.write_observation(
+                records[i].state, setup[0].rules, setup[0].observation, observation_rows[i]
+            )
 
 
 @entry_point
-def mask_games(states: Any, rules: Any, retire_subsets: Any, masks: Any) -> None:
-    """Write the masks of all games; arguments as in step_games."""
-    for i in range(states.shape[0]):
-        table.write_action_mask(states[i], rules[0], retire_subsets, masks[i])
+def show_packed(
+    records: Any,
+    setup: Any,
+    legal: Any,
+    chosen: Any,
+    words: Any,
+    masks: Any,
+    first: int,
+    stop: int,
+) -> None:
+    """Write packed observations and masks, uint64 (N, 6) and (N, w); as show_games."""
+    for i in range(first, stop):
+        if chosen[i]:
+            observations.write_packed(records[i].state, words[i])
+            for word in range(legal.shape[1]):
+                masks[i, word] = legal[i, word]
 
 
 @entry_point
-def judge_games(states: Any, key_spies: Any, turns: Any) -> None:
-    """Write the Key Spies that count and the spies dealt with; int64 arrays of shape (N,)."""
-    for i in range(states.shape[0]):
-        state = states[i]
-        key_spies[i] = _final_key_spies(state)
-        unseen = np.int64(popcount(state.spy_deck)) + (state.spy != game.NO_SPY)
-        turns[i] = cards.NUM_SPIES - unseen
+def judge_games(records: Any, outcomes: Any, key_spies: Any, turns: Any) -> None:
+    """Write how games ended, 0 for those that go on.
+
+    Args:
+        records: shape (N,), dtype SNAPSHOT.
+        outcomes: int8 (N,), outcome codes.
+        key_spies: int64 (N,), those that count.
+        turns: int64 (N,), spies dealt with.
+    """
+    for i in range(records.shape[0]):
+        state = records[i].state
+        outcomes[i] = state.outcome
+        over = state.phase == game.OVER
+        key_spies[i] = _final_key_spies(state) if over else 0
+        turns[i] = _num_turns(state) if over else 0
 
 
 @entry_point
@@ -185,6 +296,22 @@ def read_recalls(rows: Any, states: Any) -> None:
         observations.read_recall(rows[i], states[i])
 
 
+@entry_point
+def unpack_words(words: Any, rules: Any, rows: Any) -> None:
+    """Packed observations, uint64 (N, 6), to int8 (N, d); rules of shape (1,)."""
+    state = np.zeros(1, STATE)[0]
+    for i in range(words.shape[0]):
+        observations.read_packed(words[i], state)
+        observations.write_observation(state, rules[0], observations.RECALL, rows[i])
+
+
+@entry_point
+def unpack_legal(legal: Any, masks: Any) -> None:
+    """Masks of bits, uint64 (N, w), to masks of bytes, int8 (N, n)."""
+    for i in range(legal.shape[0]):
+        table.write_action_mask(legal[i], masks[i])
+
+
 def states_from_recall(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The positions that ``recall`` observations hold.
 
@@ -199,19 +326,77 @@ def states_from_recall(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return states
 
 
+def unpack_observations(words: npt.NDArray[np.uint64], hand_size: int = 5) -> npt.NDArray[np.int8]:
+    """``recall`` observations from packed ones.
+
+    Args:
+        words: uint64 (N, 6).
+        hand_size: of the rule set.
+
+    Returns:
+        int8 (N, d).
+
+    Raises:
+        ValueError: words of another shape or dtype.
+    """
+    _check_words(words, len(PACKED_WORDS))
+    rules = Rules(hand_size=hand_size)
+    width = len(observations.observation_high("recall", hand_size))
+    rows = np.empty((len(words), width), dtype=np.int8)
+    unpack_words(np.ascontiguousarray(words), rules.record, rows)
+    return rows
+
+
+def unpack_masks(words: npt.NDArray[np.uint64], hand_size: int = 5) -> npt.NDArray[np.int8]:
+    """Action masks from packed ones: action a is bit a % 64 of word a // 64.
+
+    Args:
+        words: uint64 (N, w), 2 words for a hand of 5.
+        hand_size: of the rule set.
+
+    Returns:
+        int8 (N, n).
+
+    Raises:
+        ValueError: words of another shape or dtype.
+    """
+    actions = action_table(hand_size)
+    _check_words(words, actions.num_words)
+    masks = np.empty((len(words), actions.num_actions), dtype=np.int8)
+    unpack_legal(np.ascontiguousarray(words), masks)
+    return masks
+
+
+def _check_words(words: npt.NDArray[Any], width: int) -> None:
+    if words.dtype != np.uint64 or words.shape[1:] != (width,):
+        raise ValueError(
+            f"expected uint64 words of shape (N, {width}), got {words.dtype} of {words.shape}"
+        )
+
+
 @cache
 def compile_engine() -> None:
-    """Compile or load all entry points, once per process and safe among processes."""
+    """Compile or load the entry points of every environment, once and safe among processes."""
     with compiling():
         games = Games(1)
         games.seed([0], [0])
         games.deal()
-        games.step(np.flatnonzero(games.masks[0])[:1])
-        games.show()
-        games.current_masks()
-        games.endings(np.array([0]))
-        apply_plays(games.states.copy(), np.full(1, game.KIND_PASS), np.zeros(1, dtype=np.uint64))
+        games.step(games.current_masks().argmax(axis=1))
+        games.endings()
+        games.restore(games.snapshots())
         states_from_recall(games.observations)
+        games.deal()
+        games.step_single(int(games.masks[0].argmax()))
+        apply_plays(games.states.copy(), np.full(1, game.KIND_PASS), np.zeros(1, dtype=np.uint64))
+
+
+@cache
+def compile_packing() -> None:
+    """Likewise for packed observations."""
+    with compiling():
+        games = Games(1, packed=True)
+        games.show()
+        unpack_observations(games.observations)
 
 
 class Games:
@@ -225,12 +410,15 @@ class Games:
         illegal_action: ``"raise"`` or ``"lose"``.
         start: a mapping of zones where every episode begins, or None.
         shaping: None, or ``"key_spies"`` to add potential-based shaping.
+        packed: observations and masks as 64-bit words, for ``"recall"`` only.
+        num_threads: threads that share the games; results are the same for any number.
 
     Attributes:
-        states, streams: shape (N,), dtypes STATE and STREAMS.
-        observations: int8 (N, d), written to in place unless renewed.
-        masks: int8 (N, n), likewise.
-        rewards: float64 (N,) of the last step.
+        records: shape (N,), dtype SNAPSHOT.
+        observations: int8 (N, d), or packed uint64 (N, 6); written to in place unless renewed.
+        masks: int8 (N, n), or packed uint64 (N, w), likewise.
+        rewards: float64 (N,) of the last step, likewise.
+        terminated: bool (N,), which games are over after the last step, likewise.
 
     Raises:
         ValueError: any argument out of what is allowed; the message names it.
@@ -246,8 +434,11 @@ class Games:
         illegal_action: str = "raise",
         start: Mapping[str, Any] | None = None,
         shaping: str | None = None,
+        packed: bool = False,
+        num_threads: int = 1,
     ) -> None:
         check_count("num_games", num_games)
+        check_count("num_threads", num_threads)
         if illegal_action not in ILLEGAL_ACTION_MODES:
             raise ValueError(
                 f"illegal_action must be one of {', '.join(ILLEGAL_ACTION_MODES)}, "
@@ -256,19 +447,43 @@ class Games:
         self.rules = Rules.of(rules)
         self.table = action_table(self.rules.hand_size)
         self.start: Start = start_from_argument(start, self.rules)
-        self.scoring = scoring_of(objective, shaping)
-        self.illegal_loses = illegal_action == "lose"
         self.observation_high = observations.observation_high(observation, self.rules.hand_size)
-        self._observation = observations.OBSERVATIONS.index(observation)
-        self.states: npt.NDArray[Any] = undealt_states(num_games)
-        self.streams: npt.NDArray[Any] = np.zeros(num_games, dtype=STREAMS)
-        self.observations = np.zeros((num_games, len(self.observation_high)), dtype=np.int8)
-        self.masks = np.zeros((num_games, self.table.num_actions), dtype=np.int8)
-        self.rewards = np.zeros(num_games, dtype=np.float64)
-        self._all = np.ones(num_games, dtype=np.bool_)
+        if packed and observation != "recall":
+            raise ValueError(f"only recall observations come packed, not {observation!r}")
+        self.packed = packed
+        self._setup: npt.NDArray[Any] = np.zeros(1, dtype=SETUP)
+        self._setup["rules"] = self.rules.record
+        self._setup["scoring"] = scoring_of(objective, shaping)
+        self._setup["observation"] = observations.OBSERVATIONS.index(observation)
+        self._setup["illegal_loses"] = illegal_action == "lose"
+        self.records: npt.NDArray[Any] = np.zeros(num_games, dtype=SNAPSHOT)
+        self.records["state"] = undealt_states(num_games)
+        self._widths = len(self.observation_high), self.table.num_actions
+        self._dtype: Any = np.int8
+        if packed:
+            self._widths = len(PACKED_WORDS), self.table.num_words
+            self._dtype = np.uint64
+        self.renew()
+        self.observations[:] = 0
+        self.masks[:] = 0
+        # The legal actions as bits, kept apart from the masks that users get and may write to.
+        self._legal = np.zeros((num_games, self.table.num_words), dtype=np.uint64)
+        self._all_move = np.full(num_games, MOVE, dtype=np.int8)
+        self._everyone = np.ones(num_games, dtype=np.bool_)
+        self._parts = parts_of(num_games, num_threads)
 
     def __len__(self) -> int:
-        return len(self.states)
+        return len(self.records)
+
+    @property
+    def states(self) -> npt.NDArray[Any]:
+        """The games without their streams: a view of shape (N,) and dtype STATE."""
+        return self.records["state"]
+
+    @property
+    def streams(self) -> npt.NDArray[Any]:
+        """The games' random streams: a view of shape (N,) and dtype STREAMS."""
+        return self.records["streams"]
 
     @property
     def over(self) -> npt.NDArray[np.bool_]:
@@ -282,114 +497,145 @@ class Games:
     def deal(self, chosen: npt.NDArray[np.bool_] | None = None, start: Start | None = None) -> None:
         """Begin the next episode of the chosen games (all by default)."""
         start = self.start if start is None else start
-        deal_games(
-            self.states,
-            self.streams,
-            self.rules.record,
-            self.table.retire_subsets,
-            start.record,
-            start.deal_hand,
-            self._observation,
-            self._all if chosen is None else chosen,
-            self.observations,
-            self.masks,
-        )
+        chosen = self._everyone if chosen is None else chosen
+        deal_games(self.records, self._setup, start.record, start.deal_hand, chosen)
+        self.show(chosen)
 
     def renew(self) -> None:
-        """Take new arrays for observations and masks, not yet written, so the old may be kept."""
-        self.observations = np.empty_like(self.observations)
-        self.masks = np.empty_like(self.masks)
+        """Take new arrays for all that a step writes, so that the old ones may be kept."""
+        num_games, (width, mask_width) = len(self.records), self._widths
+        self.observations: npt.NDArray[Any] = np.empty((num_games, width), dtype=self._dtype)
+        self.masks: npt.NDArray[Any] = np.empty((num_games, mask_width), dtype=self._dtype)
+        self.rewards = np.empty(num_games, dtype=np.float64)
+        self.terminated = np.empty(num_games, dtype=np.bool_)
 
     def step(
         self,
         actions: npt.NDArray[np.int64],
         moving: npt.NDArray[np.bool_] | None = None,
         *,
+        dealing: npt.NDArray[np.bool_] | None = None,
         renew: bool = False,
-    ) -> None:
-        """One action in each moving game (all by default); ``rewards`` and the rest follow.
+    ) -> int:
+        """One action in each game; ``observations``, ``masks``, ``rewards``, ``terminated`` follow.
 
         Args:
             actions: int64 (N,).
-            moving: bool (N,).
-            renew: write into new arrays for observations and masks, for those who hand them out;
-                the rows of games that do not move are then for the caller to write.
+            moving: bool (N,), which games move, the others rest; all by default.
+            dealing: bool (N,), which games begin their next episode instead.
+            renew: write into new arrays, for those who hand them out.
+
+        Returns:
+            The number of games that are over now.
 
         Raises:
             IllegalActionError: with the game indices if there are several games; nothing changed.
         """
-        moving = self._all if moving is None else moving
-        kept = self.observations, self.masks
+        orders = self._all_move
+        if dealing is not None:
+            orders = dealing.view(np.int8)  # True is DEAL
+        elif moving is not None:
+            orders = np.where(moving, np.int8(MOVE), np.int8(REST))
+        records, setup, start, legal = self.records, self._setup, self.start, self._legal
+
+        def may(first: int, stop: int) -> bool:
+            return may_step(records, setup, legal, orders, actions, first, stop)
+
+        if not all(share_out(may, self._parts)):
+            raise self._illegal_action_error(actions, orders == MOVE)
         if renew:
             self.renew()
-        done = step_games(
-            self.states,
-            self.streams,
-            self.rules.record,
-            self.table.retire_subsets,
-            self.scoring,
-            self._observation,
-            self.illegal_loses,
-            actions,
-            moving,
-            self.observations,
-            self.masks,
-            self.rewards,
-        )
-        if not done:
-            self.observations, self.masks = kept
-            raise self._illegal_action_error(actions, moving)
 
-    def show(self) -> None:
-        """Bring observations and masks up to date after ``states`` was written to."""
-        show_games(
-            self.states,
-            self.rules.record,
-            self.table.retire_subsets,
-            self._observation,
-            self.observations,
-            self.masks,
-        )
+        def step(first: int, stop: int) -> int:
+            num_over = step_games(
+                records,
+                setup,
+                start.record,
+                start.deal_hand,
+                orders,
+                actions,
+                legal,
+                self.rewards,
+                self.terminated,
+                first,
+                stop,
+            )
+            self._show(self._everyone, first, stop)
+            return num_over
 
-    def current_masks(self) -> npt.NDArray[np.int8]:
-        """Masks made anew from the states, int8 (N, n), whatever has happened to ``masks``."""
-        masks = np.empty_like(self.masks)
-        mask_games(self.states, self.rules.record, self.table.retire_subsets, masks)
-        return masks
+        return sum(share_out(step, self._parts))
 
-    def endings(self, indices: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
-        """How the given games ended: the keys of the final info, one entry per game.
+    def step_single(
+        self, action: int
+    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8], float, bool]:
+        """One action in the only game, written into new arrays.
 
         Returns:
-            ``outcome`` (object: str), ``is_success`` (bool), ``key_spies`` and ``turns`` (int64).
+            Observation int8 (d,), mask int8 (n,), the reward, and whether the game is over.
+
+        Raises:
+            IllegalActionError: nothing changed.
         """
-        states = self.states[indices]
-        key_spies = np.zeros(len(states), dtype=np.int64)
-        turns = np.zeros(len(states), dtype=np.int64)
-        judge_games(states, key_spies, turns)
+        width, mask_width = self._widths
+        observation, mask = np.empty(width, np.int8), np.empty(mask_width, np.int8)
+        records = self.records
+        taken, reward = step_game(records, self._setup, self._legal, action, observation, mask)
+        if not taken:
+            raise IllegalActionError(why_illegal(self.states[0], self.rules, action))
+        return observation, mask, reward, bool(records["state"]["phase"][0] == game.OVER)
+
+    def show(self, chosen: npt.NDArray[np.bool_] | None = None) -> None:
+        """Bring observations and masks (all by default) up to date after ``records`` has changed.
+
+        Whoever writes to ``records``, ``states`` or ``streams`` must call this before the next
+        step.
+        """
+        chosen = self._everyone if chosen is None else chosen
+        judge_actions(self.records, self._setup, chosen, self._legal)
+        self._show(chosen, 0, len(self))
+
+    def _show(self, chosen: npt.NDArray[np.bool_], first: int, stop: int) -> None:
+        show = show_packed if self.packed else show_games
+        arrays = self.observations, self.masks
+        show(self.records, self._setup, self._legal, chosen, *arrays, first, stop)
+
+    def current_masks(self) -> npt.NDArray[np.int8]:
+        """The masks as int8 (N, n), whatever has happened to ``masks``."""
+        return unpack_masks(self._legal, self.rules.hand_size)
+
+    def endings(self) -> dict[str, npt.NDArray[Any]]:
+        """How the games ended: the keys of the final info, with 0 or None for games that go on.
+
+        Returns:
+            ``outcome`` (object: str), ``is_success`` (bool), ``key_spies`` and ``turns`` (int64),
+            each of shape (N,).
+        """
+        num_games = len(self.records)
+        outcomes = np.empty(num_games, dtype=np.int8)
+        key_spies = np.empty(num_games, dtype=np.int64)
+        turns = np.empty(num_games, dtype=np.int64)
+        judge_games(self.records, outcomes, key_spies, turns)
         return {
-            "outcome": _OUTCOME_NAMES[states["outcome"]],
-            "is_success": states["outcome"] == game.WIN,
+            "outcome": _OUTCOME_NAMES[outcomes],
+            "is_success": outcomes == game.WIN,
             "key_spies": key_spies,
             "turns": turns,
         }
 
     def snapshots(self) -> npt.NDArray[Any]:
         """All games with their streams: a copy of shape (N,) and dtype SNAPSHOT."""
-        snapshots = np.zeros(len(self), dtype=SNAPSHOT)
-        snapshots["state"] = self.states
-        snapshots["streams"] = self.streams
-        return snapshots
+        return _words(self.records).copy().view(SNAPSHOT)
 
     def snapshots_of(self, index: int) -> npt.NDArray[Any]:
         """One game with its streams: a copy of shape () and dtype SNAPSHOT."""
-        snapshot = np.zeros((), dtype=SNAPSHOT)
-        snapshot["state"] = self.states[index]
-        snapshot["streams"] = self.streams[index]
-        return snapshot
+        return self.records[index : index + 1].copy().reshape(())
 
-    def restore(self, snapshots: npt.NDArray[Any]) -> None:
+    def restore(self, snapshots: npt.NDArray[Any], *, show: bool = True) -> None:
         """Put all games back to snapshots of shape (N,).
+
+        Args:
+            snapshots: of snapshots().
+            show: bring observations and masks up to date.
 
         Raises:
             ValueError: wrong dtype or shape, or not a position of these rules; nothing changed.
@@ -399,11 +645,14 @@ class Games:
             raise ValueError(
                 f"a state must come from get_state() of an environment of {len(self)} games"
             )
+        snapshots = np.ascontiguousarray(snapshots)
         check_states(snapshots["state"], self.rules)
-        self.states[:] = snapshots["state"]
-        self.streams[:] = snapshots["streams"]
-        self.renew()
-        self.show()
+        _words(self.records)[:] = _words(snapshots)
+        if show:
+            self.renew()
+            self.show()
+        else:
+            judge_actions(self.records, self._setup, self._everyone, self._legal)
 
     def _illegal_action_error(
         self, actions: npt.NDArray[np.int64], moving: npt.NDArray[np.bool_]
@@ -412,7 +661,8 @@ class Games:
         legal = in_range & (
             self.current_masks()[np.arange(len(self)), np.where(in_range, actions, 0)] != 0
         )
-        illegal = np.flatnonzero(moving & ~legal & (self.over | (not self.illegal_loses)))
+        loses = bool(self._setup["illegal_loses"][0])
+        illegal = np.flatnonzero(moving & ~legal & (self.over | (not loses)))
         first = int(illegal[0])
         why = why_illegal(self.states[first], self.rules, int(actions[first]))
         if len(self) == 1:
@@ -422,7 +672,12 @@ class Games:
         return IllegalActionError(f"illegal actions in envs {listed}{more}; env {first}: {why}")
 
 
-_OUTCOME_NAMES = np.array(game.OUTCOMES, dtype=object)
+def _words(records: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+    """Records of dtype SNAPSHOT as 64-bit words: NumPy copies these ten times as fast as fields."""
+    return records.view(np.uint64)
+
+
+_OUTCOME_NAMES = np.array([name or None for name in game.OUTCOMES], dtype=object)
 
 
 def check_count(name: str, number: object) -> None:

@@ -1,4 +1,10 @@
-"""Compiled policies: plain rules of play as kernels over state records."""
+"""Compiled policies: plain rules of play as kernels over state records.
+
+A policy is a function ``(state, rules, legal, word) -> action``: the position (a record of dtype
+STATE, not over), the rule set (a record of dtype RULES), the legal actions as bits (see
+``actions.write_legal_bits``), and 64 random bits, fresh for each decision, for policies that play
+by chance.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +16,12 @@ import numpy.typing as npt
 
 from deck_of_spies_env import cards
 from deck_of_spies_env.compiled import compiling, entry_point, kernel, popcount
+from deck_of_spies_env.solitaire import actions as table
 from deck_of_spies_env.solitaire import rules as game
-from deck_of_spies_env.solitaire.actions import action_table
+from deck_of_spies_env.solitaire.rules import Rules
 
 _ONE = np.uint64(1)
+_SHIFT_32 = np.uint64(32)
 _ACES = np.uint64(cards.ACES)
 _MORE_THAN_ANY_TOTAL = 1 << 8
 _MORE_THAN_ANY_CARDS = 1 << 12
@@ -22,8 +30,14 @@ _HIGHEST_RETIRED = np.uint64(10)
 
 
 @kernel
+def random_action(state: Any, rules: Any, legal: Any, word: np.uint64) -> int:
+    """Uniform over the legal actions, but for a bias below 2^-25 (32 random bits are scaled)."""
+    return table.nth_legal(legal, ((word >> _SHIFT_32) * table.num_legal(legal)) >> _SHIFT_32)
+
+
+@kernel
 def _cheapest(
-    values: np.uint64, num_aces: np.uint64, mask: Any, first: int, count: int, keep_aces: bool
+    values: np.uint64, num_aces: np.uint64, legal: Any, first: int, count: int, keep_aces: bool
 ) -> int:
     """The legal play that spends the fewest Aces, then cards, then points; -1 if there is none.
 
@@ -33,7 +47,7 @@ def _cheapest(
     best = -1
     best_price = np.int64(0)
     for subset in range(1, count + 1):
-        if mask[first + subset - 1]:
+        if table.allows(legal, first + subset - 1):
             slots = np.uint64(subset)
             price = np.int64(game.subset_total(values, slots))
             price += _MORE_THAN_ANY_TOTAL * np.int64(popcount(slots))
@@ -45,13 +59,14 @@ def _cheapest(
 
 
 @kernel
-def _largest_low_retire(values: np.uint64, mask: Any, first: int, retire_subsets: Any) -> int:
+def _largest_low_retire(values: np.uint64, legal: Any, rules: Any) -> int:
     """The legal retirement of most cards among the low ranks but Aces, or -1."""
     best = -1
     best_count = np.int64(0)
-    for offset in range(retire_subsets.shape[0]):
-        if mask[first + offset]:
-            subset = retire_subsets[offset].subset
+    first = table.first_retire(rules)
+    for offset in range(table.num_retires_of(rules)):
+        if table.allows(legal, first + offset):
+            subset = table.RETIRE_SUBSETS[offset]
             value = game.lowest_value(values, subset)
             count = np.int64(popcount(subset))
             if _ONE < value <= _HIGHEST_RETIRED and count > best_count:
@@ -60,70 +75,60 @@ def _largest_low_retire(values: np.uint64, mask: Any, first: int, retire_subsets
 
 
 @kernel
-def greedy_action(state: Any, mask: Any, num_subsets: int, retire_subsets: Any) -> int:
+def greedy_action(state: Any, rules: Any, legal: Any, word: np.uint64) -> int:
     """Greedy play: recruit if possible, as cheaply as possible, keep Aces, retire low pairs.
 
     A recruit costs, in this order, the Aces it spends, its cards and its total; a counter its cards
-    and its total. Of the variants measured (docs/training.md) this one wins most.
-
-    Args:
-        state: record of dtype STATE, not over.
-        mask: legal actions, shape (n,).
-        num_subsets, retire_subsets: of the action table.
+    and its total. Of the variants measured (docs/training.md) this one wins most. Nothing is left
+    to chance.
     """
     values = game.pack_values(state.hand)
-    first_retire = 2 * num_subsets + cards.NUM_SUITS
     if state.phase == game.RETIRE:
-        best = _largest_low_retire(values, mask, first_retire, retire_subsets)
-        return best if best >= 0 else mask.shape[0] - 1  # else pass
+        best = _largest_low_retire(values, legal, rules)
+        return best if best >= 0 else table.pass_action(rules)
     num_aces = popcount(state.hand & _ACES)
-    best = _cheapest(values, num_aces, mask, num_subsets, num_subsets, True)
+    num_subsets = table.num_subsets_of(rules)
+    best = _cheapest(values, num_aces, legal, num_subsets, num_subsets, True)
     if best < 0:
-        best = _cheapest(values, num_aces, mask, 0, num_subsets, False)
+        best = _cheapest(values, num_aces, legal, 0, num_subsets, False)
     if best < 0:
-        best = 2 * num_subsets
-        while not mask[best]:  # the first Ace that is left
+        best = table.first_assassination(rules)
+        while not table.allows(legal, best):  # the first Ace that is left
             best += 1
     return best
 
 
 @entry_point
-def _greedy_actions(
-    states: Any, masks: Any, num_subsets: int, retire_subsets: Any, actions: Any
-) -> None:
+def _greedy_actions(states: Any, rules: Any, legal: Any, actions: Any) -> None:
     for i in range(states.shape[0]):
-        actions[i] = greedy_action(states[i], masks[i], num_subsets, retire_subsets)
+        table.write_legal_bits(states[i], rules[0], legal)
+        actions[i] = greedy_action(states[i], rules[0], legal, _ONE)
 
 
-def greedy_actions(
-    states: npt.NDArray[Any], masks: npt.NDArray[np.bool_], hand_size: int
-) -> npt.NDArray[np.int64]:
+def greedy_actions(states: npt.NDArray[Any], rules: Rules) -> npt.NDArray[np.int64]:
     """Greedy play for a batch.
 
     Args:
         states: shape (N,), dtype STATE, none over.
-        masks: bool (N, n), legal actions.
-        hand_size: of the rule set.
+        rules: the rule set.
 
     Returns:
         int64 (N,).
     """
-    table = action_table(hand_size)
     actions = np.zeros(len(states), dtype=np.int64)
     _compile_greedy()
-    _greedy_actions(states, masks, table.num_subsets, table.retire_subsets, actions)
+    _greedy_actions(states, rules.record, legal_words(rules), actions)
     return actions
+
+
+def legal_words(rules: Rules) -> npt.NDArray[np.uint64]:
+    """Room for the legal actions of one position as bits, uint64 (num_words,)."""
+    return np.zeros(table.action_table(rules.hand_size).num_words, dtype=np.uint64)
 
 
 @cache
 def _compile_greedy() -> None:
-    table = action_table(game.Rules().hand_size)
-    none = np.zeros((0, table.num_actions), dtype=np.bool_)
+    rules = Rules()
     with compiling():
-        _greedy_actions(
-            np.zeros(0, dtype=game.STATE),
-            none,
-            table.num_subsets,
-            table.retire_subsets,
-            np.zeros(0, dtype=np.int64),
-        )
+        states, actions = np.zeros(0, dtype=game.STATE), np.zeros(0, dtype=np.int64)
+        _greedy_actions(states, rules.record, legal_words(rules), actions)

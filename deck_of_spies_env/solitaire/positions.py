@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from deck_of_spies_env import cards
+from deck_of_spies_env.compiled import entry_point, kernel, popcount
 from deck_of_spies_env.solitaire import rules as game
 from deck_of_spies_env.solitaire.rules import STATE, Rules
 
@@ -16,7 +17,7 @@ ZONES = ("hand", "draw_deck", "draw_discard", "spy", "spy_deck", "spy_discard", 
 _PILES = ("hand", "draw_deck", "draw_discard", "spy_deck", "spy_discard")
 _START_PHASES = ("act", "retire")
 _START_KEYS = ("zones", "phase")
-_PAIR = 2
+_NUM_PHASES, _NUM_OUTCOMES = len(game.PHASES), len(game.OUTCOMES)
 
 
 class Start(NamedTuple):
@@ -154,13 +155,10 @@ def check_states(states: npt.NDArray[Any], rules: Rules) -> None:
     Raises:
         ValueError: what is wrong with the first one that is none.
     """
-    undealt = states == undealt_states(len(states))
-    for message, faulty in _faults(states, rules):
-        wrong = faulty & ~undealt
-        if wrong.any():
-            index = int(np.flatnonzero(wrong)[0])
-            where = f"state {index}" if len(states) > 1 else "state"
-            raise ValueError(f"{where}: {message}")
+    index, fault = _first_fault(states, rules.record)
+    if fault != _SOUND:
+        where = f"state {index}" if len(states) > 1 else "state"
+        raise ValueError(f"{where}: {_FAULTS[fault]}")
 
 
 def undealt_states(num_games: int) -> npt.NDArray[Any]:
@@ -171,38 +169,111 @@ def undealt_states(num_games: int) -> npt.NDArray[Any]:
     return states
 
 
-def _faults(states: npt.NDArray[Any], rules: Rules) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
-    """What can be wrong with a state, and bool (N,): with which it is; later ones build on it."""
-    spy, phase, outcome = states["spy"], states["phase"], states["outcome"]
-    yield "unknown phase code", (phase < 0) | (phase >= len(game.PHASES))
-    yield "unknown outcome code", (outcome < 0) | (outcome >= len(game.OUTCOMES))
-    faced = spy != game.NO_SPY
-    yield "spy must be 5 to King", faced & ((spy < cards.FIRST_SPY) | (spy >= cards.NUM_CARDS))
-    piles = [states[name] for name in _PILES]
-    piles.append(np.where(faced, np.uint64(1) << spy.clip(0).astype(np.uint64), np.uint64(0)))
-    union = np.bitwise_or.reduce(piles)
-    sizes = sum(np.bitwise_count(pile).astype(np.int64) for pile in piles)
-    yield "there are 52 cards", union > np.uint64(cards.ALL_CARDS)
-    yield "a card is in two zones", sizes != np.bitwise_count(union)
-    must_be_there = np.uint64(cards.ALL_CARDS & ~cards.ACES)
-    yield "a card is missing that is no Ace", (union & must_be_there) != must_be_there
-    yield "spies are 5 to King", (states["spy_deck"] & ~np.uint64(cards.SPIES)) != 0
-    act, retire = phase == game.ACT, phase == game.RETIRE
-    over = phase == game.OVER
-    yield "only a game that is over has an outcome", over != (outcome != game.NO_OUTCOME)
-    left = faced | (states["spy_deck"] != 0)
-    judged = (outcome == game.WIN) | (outcome == game.LOSS)
-    yield "won or lost with spies left", judged & left
-    held = np.bitwise_count(states["hand"])
-    yield "too many cards in hand", held > np.where(retire, rules.hand_size - 1, rules.hand_size)
-    yield "no spy on top", ~faced & (act | (retire & left))
-    ranks = [states["hand"] >> np.uint64(4 * rank) for rank in range(cards.NUM_RANKS)]
-    counts = np.array([np.bitwise_count(rank & np.uint64(0xF)) for rank in ranks], dtype=np.int64)
-    yield "phase retire needs a pair in hand", retire & (counts < _PAIR).all(axis=0)
-    total = np.arange(1, cards.NUM_RANKS + 1) @ counts
-    aces = (states["hand"] | states["draw_deck"] | states["draw_discard"]) & np.uint64(cards.ACES)
-    stuck = act & (total < spy // cards.NUM_SUITS + 1) & (aces == 0)
-    yield "no legal action", stuck
+_FAULTS = (
+    "",
+    "unknown phase code",
+    "unknown outcome code",
+    "spy must be 5 to King",
+    "there are 52 cards",
+    "a card is in two zones",
+    "a card is missing that is no Ace",
+    "spies are 5 to King",
+    "only a game that is over has an outcome",
+    "won or lost with spies left",
+    "too many cards in hand",
+    "no spy on top",
+    "phase retire needs a pair in hand",
+    "no legal action",
+)
+"""What can be wrong with a state record."""
+(
+    _SOUND,
+    _BAD_PHASE,
+    _BAD_OUTCOME,
+    _BAD_SPY,
+    _ALIEN_CARD,
+    _TWICE,
+    _MISSING,
+    _LOW_SPY,
+    _OUTCOME_TOO_SOON,
+    _JUDGED_TOO_SOON,
+    _LARGE_HAND,
+    _NO_SPY_ON_TOP,
+    _NO_PAIR,
+    _STUCK,
+) = range(len(_FAULTS))
+
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
+_ALL_CARDS, _SPIES = np.uint64(cards.ALL_CARDS), np.uint64(cards.SPIES)
+_NO_ACES = np.uint64(cards.ALL_CARDS & ~cards.ACES)
+
+
+@kernel
+def _fault_of_cards(state: Any) -> int:
+    """What is wrong with where the cards are."""
+    spy = _ZERO
+    if state.spy != game.NO_SPY:
+        if state.spy < cards.FIRST_SPY or state.spy >= cards.NUM_CARDS:
+            return _BAD_SPY
+        spy = _ONE << np.uint64(state.spy)
+    union = state.hand | state.draw_deck | state.draw_discard | state.spy_deck | state.spy_discard
+    num_cards = popcount(state.hand) + popcount(state.draw_deck) + popcount(state.draw_discard)
+    num_cards += popcount(state.spy_deck) + popcount(state.spy_discard) + popcount(spy)
+    union |= spy
+    if union & ~_ALL_CARDS:
+        return _ALIEN_CARD
+    if num_cards != popcount(union):
+        return _TWICE
+    if _NO_ACES & ~union:
+        return _MISSING
+    return _LOW_SPY if state.spy_deck & ~_SPIES else _SOUND
+
+
+@kernel
+def _fault_of_phase(state: Any, rules: Any) -> int:  # noqa: PLR0911 -- one per fault
+    """What is wrong with the phase and outcome, the cards being in order."""
+    faced = state.spy != game.NO_SPY
+    left = faced or state.spy_deck != _ZERO
+    over, retire = state.phase == game.OVER, state.phase == game.RETIRE
+    if over != (state.outcome != game.NO_OUTCOME):
+        return _OUTCOME_TOO_SOON
+    if left and (state.outcome == game.WIN or state.outcome == game.LOSS):
+        return _JUDGED_TOO_SOON
+    if np.int64(popcount(state.hand)) > rules.hand_size - retire:
+        return _LARGE_HAND
+    if not faced and (state.phase == game.ACT or (retire and left)):
+        return _NO_SPY_ON_TOP
+    if retire and not game.has_pair(state.hand):
+        return _NO_PAIR
+    if state.phase == game.ACT and game.must_assassinate(state):
+        return _STUCK if game.double_agents_left(state) == _ZERO else _SOUND
+    return _SOUND
+
+
+@kernel
+def _is_undealt(state: Any) -> bool:
+    """Whether a record is that of undealt_states."""
+    union = state.hand | state.draw_deck | state.draw_discard | state.spy_deck | state.spy_discard
+    over = state.phase == game.OVER and state.outcome == game.NO_OUTCOME
+    return union == _ZERO and state.spy == game.NO_SPY and over
+
+
+@entry_point
+def _first_fault(states: Any, rules: Any) -> tuple[int, int]:
+    """The first state that is no position, and what is wrong with it; _SOUND if all are."""
+    for i in range(states.shape[0]):
+        state = states[i]
+        if state.phase < 0 or state.phase >= _NUM_PHASES:
+            return i, _BAD_PHASE
+        if state.outcome < 0 or state.outcome >= _NUM_OUTCOMES:
+            return i, _BAD_OUTCOME
+        if not _is_undealt(state):
+            fault = _fault_of_cards(state)
+            if fault == _SOUND:
+                fault = _fault_of_phase(state, rules[0])
+            if fault != _SOUND:
+                return i, fault
+    return 0, _SOUND
 
 
 def _phase_option(options: Mapping[str, Any]) -> str:

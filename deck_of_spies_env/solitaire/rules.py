@@ -24,8 +24,15 @@ import numpy as np
 import numpy.typing as npt
 
 from deck_of_spies_env import cards
-from deck_of_spies_env.compiled import kernel, lowest_bit_index, popcount
+from deck_of_spies_env.compiled import (
+    deposit_bits,
+    extract_bits,
+    kernel,
+    lowest_bit_index,
+    popcount,
+)
 from deck_of_spies_env.random_streams import begin_episode, pick_uniform
+from deck_of_spies_env.subset_totals import NUM_SLOTS, NUM_SUBSETS, rests_reach, totals_reach
 
 MIN_HAND_SIZE = 3
 MAX_HAND_SIZE = 8
@@ -139,9 +146,14 @@ STATE = np.dtype(
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 _TWO = np.uint64(2)
+_THREE = np.uint64(3)
 _SLOT_BITS = np.uint64(8)
 _SLOT_MASK = np.uint64(0xFF)
 _SUM_SLOTS = np.uint64(0x0101010101010101)
+_TOP_BITS = np.uint64(0x8080808080808080)
+_JUST_BELOW_TOP_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
+_SEVEN = np.uint64(7)
+_GATHER = np.uint64(0x0102040810204080)  # times bytes of 0 or 1: their bits in the top byte
 _TOP_SLOT_SHIFT = np.uint64(56)
 _ACES = np.uint64(cards.ACES)
 _SUIT = np.uint64(0x1111111111111)
@@ -153,6 +165,10 @@ _TIER_2 = np.uint64(cards.SPY_TIERS[1])
 _PAIRS_1 = np.uint64(0x5555555555555)
 _PAIRS_2 = np.uint64(0x3333333333333)
 _TWO_OR_MORE = np.uint64(0x6666666666666)
+_WITH_VALUE_BIT_0, _WITH_VALUE_BIT_1, _WITH_VALUE_BIT_2, _WITH_VALUE_BIT_3 = (
+    np.uint64(sum(1 << c for c in range(cards.NUM_CARDS) if cards.card_value(c) >> bit & 1))
+    for bit in range(4)
+)
 
 SLOT_MASKS = np.array(
     [
@@ -201,28 +217,22 @@ def lowest_value(values: np.uint64, subset: np.uint64) -> np.uint64:
 @kernel
 def cards_at(hand: np.uint64, subset: np.uint64) -> np.uint64:
     """The cards of a hand at the slots of a subset; slots beyond the hand name nothing."""
-    chosen = _ZERO
-    while hand != _ZERO and subset != _ZERO:
-        lowest = hand & (~hand + _ONE)
-        if subset & _ONE:
-            chosen |= lowest
-        subset >>= _ONE
-        hand ^= lowest
-    return chosen
+    return deposit_bits(subset, hand)
 
 
 @kernel
 def slots_of(hand: np.uint64, chosen: np.uint64) -> np.uint64:
     """The slot subset of those hand cards that are in ``chosen``: the inverse of cards_at."""
-    subset = _ZERO
-    slot = _ONE
-    while hand != _ZERO:
-        lowest = hand & (~hand + _ONE)
-        if chosen & lowest:
-            subset |= slot
-        slot <<= _ONE
-        hand ^= lowest
-    return subset
+    return extract_bits(chosen, hand)
+
+
+@kernel
+def total_value(hand: np.uint64) -> np.uint64:
+    """Total value of cards: how many have each bit of a value, times that bit."""
+    total = popcount(hand & _WITH_VALUE_BIT_0)
+    total += popcount(hand & _WITH_VALUE_BIT_1) << _ONE
+    total += popcount(hand & _WITH_VALUE_BIT_2) << _TWO
+    return total + (popcount(hand & _WITH_VALUE_BIT_3) << _THREE)
 
 
 @kernel
@@ -248,145 +258,91 @@ def spy_suit(state: Any) -> np.uint64:
     return np.uint64(state.spy) & _SUIT_BITS
 
 
-# Plays are judged eight subsets at a time: byte l of word j stands for the slot subset 8j + l. So
-# slots 0-2 have the same byte pattern in every word, slots 3 and up are the bits of j. Totals stay
-# below 128, which leaves the top bit of each byte to hold a comparison's result.
-_BYTES = np.uint64(0x0101010101010101)
-_TOP_BITS = np.uint64(0x8080808080808080)
-_TOP_BIT = np.uint64(0x80)
-_EVERY = np.uint64(0xFFFFFFFFFFFFFFFF)
-_SLOT_0, _SLOT_1, _SLOT_2 = np.uint64(1), np.uint64(2), np.uint64(4)
-_WITH_SLOT_0 = np.uint64(0xFF00FF00FF00FF00)
-_WITH_SLOT_1 = np.uint64(0xFFFF0000FFFF0000)
-_WITH_SLOT_2 = np.uint64(0xFFFFFFFF00000000)
-_LOW_SLOTS = 3
-_NUM_LOW_SLOTS = np.uint64(_LOW_SLOTS)
-_SEVEN = np.uint64(7)
+# Plays are judged 32 slot subsets at a time: bit k of chunk j stands for the subset 32j + k. So the
+# part of slots 0-4 is the same in every chunk, and j is that of the slots beyond.
+_NUM_LOW_SLOTS = np.uint64(NUM_SLOTS)
+_LOW_SLOTS = np.uint64(NUM_SUBSETS - 1)
+_EVERY_SUBSET = np.uint64((1 << NUM_SUBSETS) - 1)
+
+_WITH_ANY = np.array(
+    [
+        sum(1 << subset for subset in range(NUM_SUBSETS) if subset & slots)
+        for slots in range(NUM_SUBSETS)
+    ],
+    dtype=np.uint64,
+)
+"""Shape (32,): for each set of slots 0-4, the subsets that hold any of them."""
+
+
+@kernel
+def num_play_chunks(state: Any) -> int:
+    """Number of chunks that the subsets of the hand fill, for legal_plays."""
+    return 1 << max(int(popcount(state.hand)) - NUM_SLOTS, 0)
 
 
 @kernel
 def _with_any(slots: np.uint64, high: np.uint64) -> np.uint64:
-    """Full bytes where a subset, of slots 0-2 and all of ``high``, holds any of ``slots``."""
-    if slots & high:
-        return _EVERY
-    pattern = _ZERO
-    if slots & _SLOT_0:
-        pattern |= _WITH_SLOT_0
-    if slots & _SLOT_1:
-        pattern |= _WITH_SLOT_1
-    if slots & _SLOT_2:
-        pattern |= _WITH_SLOT_2
-    return pattern
+    """The subsets, of slots 0-4 and all of ``high``, that hold any of ``slots``."""
+    return _EVERY_SUBSET if slots & high else _WITH_ANY[slots & _LOW_SLOTS]
 
 
 @kernel
-def _totals(values: np.uint64, high: np.uint64) -> np.uint64:
-    """Bytes: the total of each subset of slots 0-2 together with all of ``high``."""
-    total = subset_total(values, high) * _BYTES
-    total += subset_total(values, _SLOT_0) * (_WITH_SLOT_0 & _BYTES)
-    total += subset_total(values, _SLOT_1) * (_WITH_SLOT_1 & _BYTES)
-    return total + subset_total(values, _SLOT_2) * (_WITH_SLOT_2 & _BYTES)
+def _lowest_value_or_0(values: np.uint64, subset: np.uint64) -> np.uint64:
+    return lowest_value(values, subset) if subset else _ZERO
 
 
 @kernel
-def _cheapest(values: np.uint64, high: np.uint64, exempt: np.uint64) -> np.uint64:
-    """Bytes: the lowest value in each subset but for the exempt slot; 0 where nothing else is."""
-    cheapest = _ZERO
-    if high & ~exempt:
-        cheapest = lowest_value(values, high & ~exempt) * _BYTES
-    if exempt != _SLOT_2:  # slots are sorted, so the lowest slot has the last word
-        value = subset_total(values, _SLOT_2) * _BYTES
-        cheapest = (cheapest & ~_WITH_SLOT_2) | (value & _WITH_SLOT_2)
-    if exempt != _SLOT_1:
-        value = subset_total(values, _SLOT_1) * _BYTES
-        cheapest = (cheapest & ~_WITH_SLOT_1) | (value & _WITH_SLOT_1)
-    if exempt != _SLOT_0:
-        value = subset_total(values, _SLOT_0) * _BYTES
-        cheapest = (cheapest & ~_WITH_SLOT_0) | (value & _WITH_SLOT_0)
-    return cheapest
-
-
-@kernel
-def _at_least(totals: np.uint64, target: np.uint64) -> np.uint64:
-    """Top bit of each byte: whether the total reaches the target."""
-    return totals + (_TOP_BIT - target) * _BYTES
-
-
-@kernel
-def num_play_words(state: Any) -> int:
-    """Number of words that the subsets of the hand fill, for legal_plays."""
-    return 1 << max(int(popcount(state.hand)) - _LOW_SLOTS, 0)
-
-
-@kernel
-def play_terms(state: Any) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]:
-    """What legal_plays needs to know of a state in phase ACT, made once for all its words.
-
-    Returns:
-        The packed values, the spy's value, the slots off its suit, the slot of its suit's Ace, and
-        the top bits of those subsets of slots 0-2 that the hand has.
-    """
-    num_held = popcount(state.hand)
-    held = _TOP_BITS
-    if num_held < _NUM_LOW_SLOTS:
-        held &= (_ONE << (_SLOT_BITS << num_held)) - _ONE
-    return (
-        pack_values(state.hand),
-        spy_value(state),
-        ~slots_of(state.hand, _SUIT << spy_suit(state)),
-        slots_of(state.hand, _ONE << spy_suit(state)),
-        held,
-    )
-
-
-@kernel
-def legal_plays(
-    terms: tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64], rules: Any, word: int
-) -> tuple[np.uint64, np.uint64]:
-    """Which of eight slot subsets counter the spy (D1), and which recruit it (D2-D5).
+def legal_plays(state: Any, rules: Any, chunk: int) -> tuple[np.uint64, np.uint64]:
+    """Which of 32 slot subsets counter the spy (D1), and which recruit it (D2-D5).
 
     Args:
-        terms: of play_terms.
+        state: record of dtype STATE, in phase ACT.
         rules: record of dtype RULES.
-        word: j, for the subsets 8j to 8j + 7; below num_play_words.
+        chunk: j, for the subsets 32j to 32j + 31; below num_play_chunks.
 
     Returns:
-        Two words of eight bytes, 1 where the subset is legal: counters, recruits.
+        Two words with a bit for each subset: counters, recruits.
     """
-    values, target, off_suit_slots, double_agent, held = terms
-    high = np.uint64(word << _LOW_SLOTS)
-    totals = _totals(values, high)
-    enough = _at_least(totals, target)
+    hand = state.hand
+    values, target = pack_values(hand), spy_value(state)
+    off_suit_slots = ~slots_of(hand, _SUIT << spy_suit(state))
+    double_agent = slots_of(hand, _ONE << spy_suit(state))  # the slot of its suit's Ace, or none
+    high = np.uint64(chunk) << _NUM_LOW_SLOTS
+    base = subset_total(values, high)
+    enough = totals_reach(values, base, target)
     # D1: without its cheapest card, so without any, the rest must fall short.
-    counters = enough & ~_at_least(totals - _cheapest(values, high, _ZERO), target)
+    cheapest = _lowest_value_or_0(values, high)
+    counters = enough & ~rests_reach(values, base, cheapest, _ZERO, target)
+    # D3: the Ace of the spy's suit counts in the total but need not be missed itself.
+    cheapest = _lowest_value_or_0(values, high & ~double_agent)
+    led = enough & ~rests_reach(values, base, cheapest, SLOT_MASKS[double_agent], target)
     off_suit = _with_any(off_suit_slots, high)
-    recruits = counters & ~off_suit
-    if double_agent != _ZERO:
-        # D3: the Ace of the spy's suit counts in the total but need not be missed itself.
-        led = enough & ~_at_least(totals - _cheapest(values, high, double_agent), target)
-        if not rules.idle_ace:  # D4: it converts a card, or is needed for its one point
-            led &= off_suit | ~_at_least(totals, target + _ONE)
-        leads = _with_any(double_agent, high)
-        recruits = (recruits & ~leads) | (led & leads)
-    return (counters & held) >> _SEVEN, (recruits & held) >> _SEVEN
+    if not rules.idle_ace:  # D4: it converts a card, or is needed for its one point
+        led &= off_suit | ~totals_reach(values, base, target + _ONE)
+    leads = _with_any(double_agent, high)
+    recruits = (counters & ~off_suit & ~leads) | (led & leads)
+    held = _EVERY_SUBSET
+    if popcount(hand) < _NUM_LOW_SLOTS:
+        held = (_ONE << (_ONE << popcount(hand))) - _ONE
+    return counters & held, recruits & held
 
 
 @kernel
-def retire_is_legal(values: np.uint64, lowest: np.uint64, highest: np.uint64) -> np.bool_:
-    """D9: the cards at both ends of the subset, so all between, share a rank.
-
-    Args:
-        lowest, highest: first and last slot (indices) of a subset of two to four slots.
+def equal_neighbours(hand: np.uint64) -> np.uint64:
+    """Bit k: the cards in slots k and k + 1 share a rank. Cards can be retired together (D9) if
+    that holds from the first to the last of them.
     """
-    first = (values >> (lowest * _SLOT_BITS)) & _SLOT_MASK
-    last = (values >> (highest * _SLOT_BITS)) & _SLOT_MASK
-    return first == last and first != _ZERO
+    values = pack_values(hand)
+    different = (values ^ (values >> _SLOT_BITS)) + _JUST_BELOW_TOP_BITS
+    equal = (~different & _TOP_BITS) >> _SEVEN
+    pairs = _ONE << popcount(hand) >> _ONE  # one less than there are cards
+    return ((equal * _GATHER) >> _TOP_SLOT_SHIFT) & (pairs - _ONE)
 
 
 @kernel
 def must_assassinate(state: Any) -> np.bool_:
     """D7: the whole hand falls short of the spy."""
-    return total_of(pack_values(state.hand)) < spy_value(state)
+    return total_value(state.hand) < spy_value(state)
 
 
 @kernel

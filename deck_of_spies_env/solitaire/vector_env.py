@@ -12,6 +12,7 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from deck_of_spies_env import cards
 from deck_of_spies_env.solitaire.env import (
     RENDER_FPS,
     RENDER_MODES,
@@ -19,12 +20,13 @@ from deck_of_spies_env.solitaire.env import (
     check_render_mode,
     spaces_of,
 )
-from deck_of_spies_env.solitaire.games import Games, check_count, compile_engine
+from deck_of_spies_env.solitaire.games import Games, check_count, compile_engine, compile_packing
+from deck_of_spies_env.solitaire.observations import PACKED_ACT, PACKED_RETIRE, PACKED_WORDS
 from deck_of_spies_env.solitaire.positions import start_from_options
 from deck_of_spies_env.solitaire.rendering import render_ansi
 from deck_of_spies_env.solitaire.rules import Rules
 
-Observations = npt.NDArray[np.int8]
+Observations = npt.NDArray[np.int8] | npt.NDArray[np.uint64]
 Actions = npt.NDArray[np.int64]
 Infos = dict[str, Any]
 
@@ -37,15 +39,28 @@ def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
         raise ValueError(f"autoreset_mode must be one of {known}, got {mode!r}") from None
 
 
+def packed_space() -> gym.spaces.Box[np.uint64]:
+    """The space of one packed observation."""
+    high = np.full(len(PACKED_WORDS), cards.ALL_CARDS, dtype=np.uint64)
+    high[PACKED_WORDS.index("spy")] |= np.uint64(1 << PACKED_ACT | 1 << PACKED_RETIRE)
+    return gym.spaces.Box[np.uint64](np.zeros_like(high), high, dtype=np.uint64)
+
+
 class DeckOfSpiesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
     """N games of Deck of Spies, stepped by the same kernels as the single environment.
 
     It replays ``SyncVectorEnv`` of N single environments exactly for the same seed and actions, in
-    all three autoreset modes and with Gymnasium's layout of infos. Arrays handed out are fresh.
+    all three autoreset modes and with Gymnasium's layout of infos.
 
     Args:
         num_envs: N, at least 1.
         autoreset_mode: NEXT_STEP (default), SAME_STEP or DISABLED, as enum or by value.
+        packed: observations uint64 (N, 6) and masks uint64 (N, w), see ``solitaire.observations``,
+            for those who unpack on their own device (``unpack_observations``, ``unpack_masks``).
+        copy: hand out new arrays at every step. If False, observations, masks, rewards and
+            terminations are the same arrays each time, and the next call overwrites them.
+        num_threads: threads that share the games, of use for some thousands of them; the results
+            are the same for any number.
         others: as in ``DeckOfSpiesEnv``.
 
     Raises:
@@ -65,6 +80,9 @@ class DeckOfSpiesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         start: Mapping[str, Any] | None = None,
         shaping: str | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        packed: bool = False,
+        copy: bool = True,
+        num_threads: int = 1,
     ) -> None:
         check_render_mode(render_mode)
         check_count("num_envs", num_envs)
@@ -76,17 +94,26 @@ class DeckOfSpiesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
             illegal_action=illegal_action,
             start=start,
             shaping=shaping,
+            packed=packed,
+            num_threads=num_threads,
         )
         self.num_envs = num_envs
+        self._copy = copy
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}  # pyright: ignore[reportIncompatibleVariableOverride, reportAttributeAccessIssue]
         self.render_mode = render_mode
         self.single_observation_space, self.single_action_space = spaces_of(self.games)
+        if packed:
+            self.single_observation_space = packed_space()
+            compile_packing()
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
+        self._resets_next_step = self.autoreset_mode == AutoresetMode.NEXT_STEP
+        self._resets_same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
         self._seeded = np.zeros(num_envs, dtype=np.bool_)
         self._awaiting_reset = np.zeros(num_envs, dtype=np.bool_)
         self._everyone = np.ones(num_envs, dtype=np.bool_)
+        self._nobody = np.zeros(num_envs, dtype=np.bool_)
         compile_engine()
 
     # --- Gymnasium ---
@@ -110,7 +137,8 @@ class DeckOfSpiesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         chosen = self._reset_mask(options)
         start = start_from_options(options, self.games.rules)
         self._seed(seed, chosen)
-        self.games.renew()
+        if self._copy:
+            self.games.renew()
         self.games.deal(chosen, start)
         if not chosen.all():
             self.games.show()
@@ -133,25 +161,19 @@ class DeckOfSpiesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         """
         games = self.games
         given = action_array(actions, self.num_envs)
-        resetting = self._awaiting_reset
-        moving = self._everyone
-        if self.autoreset_mode == AutoresetMode.NEXT_STEP:
-            moving = ~resetting
-        games.step(given, moving, renew=True)
-        if moving is not self._everyone:
-            games.rewards[resetting] = 0.0
-            games.deal(resetting)
-        terminated = games.over
+        resetting = self._awaiting_reset if self._resets_next_step else None
+        num_over = games.step(given, dealing=resetting, renew=self._copy)
+        terminated = games.terminated
         infos: Infos = {}
-        if self.autoreset_mode == AutoresetMode.SAME_STEP:
-            self._finish_in_place(terminated, infos)
+        if self._resets_same_step:
+            if num_over:
+                infos = self._finish_in_place(terminated)
         else:
             self._awaiting_reset = terminated.copy()
-        infos |= self._mask_infos(self._everyone)
-        if self.autoreset_mode != AutoresetMode.SAME_STEP:
+        infos["action_mask"], infos["_action_mask"] = games.masks, self._everyone.copy()
+        if num_over and not self._resets_same_step:
             infos |= self._ending_infos(terminated)
-        truncated = np.zeros(self.num_envs, dtype=np.bool_)
-        return games.observations, games.rewards.copy(), terminated, truncated, infos
+        return games.observations, games.rewards, terminated, self._nobody.copy(), infos
 
     def render(self) -> tuple[str, ...] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The tables as text in render mode ``"ansi"``, else None."""
@@ -176,7 +198,7 @@ class DeckOfSpiesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         Raises:
             ValueError: not such a state, or not one of these rules; nothing changes.
         """
-        self.games.restore(state)
+        self.games.restore(state, show=False)
         self._seeded[:] = True
         self._awaiting_reset = self.games.over
 
@@ -218,39 +240,32 @@ class DeckOfSpiesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
 
     def _mask_infos(self, shown: npt.NDArray[np.bool_]) -> Infos:
         masks = self.games.masks
-        if shown is not self._everyone:
-            masks = np.where(shown[:, None], masks, np.int8(0))
+        if not shown.all():
+            masks = np.where(shown[:, None], masks, np.zeros_like(masks))
         return {"action_mask": masks, "_action_mask": shown.copy()}
 
     def _ending_infos(self, ended: npt.NDArray[np.bool_]) -> Infos:
         """How games ended, one array per key with zeros (None for text) where they go on."""
         infos: Infos = {}
-        indices = np.flatnonzero(ended)
-        if not indices.size:
-            return infos
-        for key, values in self.games.endings(indices).items():
-            column = np.zeros(self.num_envs, dtype=values.dtype)
-            if values.dtype == np.object_:
-                column = np.empty(self.num_envs, dtype=np.object_)  # filled with None
-            column[indices] = values
+        for key, column in self.games.endings().items():
             infos[key] = column
             infos[f"_{key}"] = ended.copy()
         return infos
 
-    def _finish_in_place(self, ended: npt.NDArray[np.bool_], infos: Infos) -> None:
+    def _finish_in_place(self, ended: npt.NDArray[np.bool_]) -> Infos:
         """SAME_STEP: keep the final observations and infos of ended games and deal them anew."""
-        indices = np.flatnonzero(ended)
-        if not indices.size:
-            return
         final_obs = np.full(self.num_envs, None, dtype=object)
-        for i in indices:
+        for i in np.flatnonzero(ended):
             final_obs[i] = self.games.observations[i].copy()
-        masks = np.zeros_like(self.games.masks)
-        infos["final_obs"], infos["_final_obs"] = final_obs, ended.copy()
-        infos["final_info"] = {
-            "action_mask": masks,
+        final_info = {
+            "action_mask": np.zeros_like(self.games.masks),
             "_action_mask": ended.copy(),
             **self._ending_infos(ended),
         }
-        infos["_final_info"] = ended.copy()
         self.games.deal(ended)
+        return {
+            "final_obs": final_obs,
+            "_final_obs": ended.copy(),
+            "final_info": final_info,
+            "_final_info": ended.copy(),
+        }

@@ -1,0 +1,1 @@
+"""Measurements of this project: speed beside other libraries, and the strength of its recipe."""

@@ -1,0 +1,255 @@
+"""Whole games inside one kernel: play N games to the end under a compiled policy.
+
+No observation is made and nothing returns to Python between two decisions, so a decision costs some
+sixty nanoseconds. ``play_out`` is for playouts in planning, for judging compiled policies, and for
+whatever needs millions of games.
+
+A policy is a function compiled by Numba, ``(state, rules, legal, word) -> action`` as described in
+``solitaire.policies``; the bots there go by name. What a policy leaves to chance comes from a
+stream of its own, which belongs to the game's record like the others: equal snapshots end equally,
+whatever the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from numba.core.registry import CPUDispatcher
+
+from deck_of_spies_env.compiled import compiling, entry_point, kernel
+from deck_of_spies_env.random_streams import choice_stream, fork_streams, mix
+from deck_of_spies_env.solitaire import actions as table
+from deck_of_spies_env.solitaire import rules as game
+from deck_of_spies_env.solitaire.actions import IllegalActionError
+from deck_of_spies_env.solitaire.explanations import why_illegal
+from deck_of_spies_env.solitaire.games import SNAPSHOT, Games, check_count, judge_games, play_action
+from deck_of_spies_env.solitaire.policies import greedy_action, legal_words, random_action
+from deck_of_spies_env.solitaire.positions import check_states
+from deck_of_spies_env.solitaire.rules import Rules
+from deck_of_spies_env.threads import parts_of, share_out
+
+POLICIES = ("random", "greedy")
+"""Policies that go by name."""
+
+Policy = str | Callable[..., Any]
+PlayOutKernel = Callable[..., int]
+
+
+@dataclass(frozen=True, eq=False)
+class PlayOuts:
+    """How N games ended, arrays of shape (N,) in the order of the snapshots.
+
+    Attributes:
+        outcomes: int8, indices into ``rules.OUTCOMES``.
+        key_spies: int64, the Key Spies that count, 0 after a loss by D8.
+        turns: int64, spies dealt with since the start of the game.
+        decisions: int64, actions taken from the snapshot on.
+    """
+
+    outcomes: npt.NDArray[np.int8]
+    key_spies: npt.NDArray[np.int64]
+    turns: npt.NDArray[np.int64]
+    decisions: npt.NDArray[np.int64]
+
+    @property
+    def wins(self) -> npt.NDArray[np.bool_]:
+        """bool (N,): which games were won."""
+        return self.outcomes == game.WIN
+
+
+@kernel
+def _play_out(record: Any, rules: Any, policy: Any, legal: Any) -> int:
+    """Play a game to its end and return the number of decisions, negative if one was illegal.
+
+    After an illegal action ``action`` the record stays as it was before it, and -1 - action is
+    returned if the table has it, else the smallest number.
+    """
+    decisions = 0
+    position = choice_stream(record.streams)
+    while record.state.phase != game.OVER:
+        table.write_legal_bits(record.state, rules, legal)
+        position += record.streams.gamma
+        action = int(policy(record.state, rules, legal, mix(position)))
+        if not 0 <= action <= table.pass_action(rules):
+            return _NO_ACTION
+        if not table.allows(legal, action):
+            return -1 - action
+        play_action(record, rules, action)
+        decisions += 1
+    return decisions
+
+
+_NO_ACTION = -(1 << 62)
+
+
+@entry_point
+def play_out_randomly(
+    records: Any, rules: Any, legal: Any, decisions: Any, first: int, stop: int
+) -> int:
+    """Random play to the end: returns the number of games played, fewer if an action is illegal.
+
+    Args:
+        records: shape (N,), dtype SNAPSHOT; changed in place.
+        rules: shape (1,), dtype RULES.
+        legal: room for one mask of bits.
+        decisions: int64 (N,), overwritten with the result of each game (see _play_out).
+        first, stop: the games of this call.
+    """
+    for i in range(first, stop):
+        decisions[i] = _play_out(records[i], rules[0], random_action, legal)
+        if decisions[i] < 0:
+            return i
+    return stop
+
+
+@entry_point
+def play_out_greedily(
+    records: Any, rules: Any, legal: Any, decisions: Any, first: int, stop: int
+) -> int:
+    """Greedy play to the end; as play_out_randomly."""
+    for i in range(first, stop):
+        decisions[i] = _play_out(records[i], rules[0], greedy_action, legal)
+        if decisions[i] < 0:
+            return i
+    return stop
+
+
+@cache
+def _compiled(policy: Policy) -> PlayOutKernel:
+    """The kernel that plays games out under a policy, compiled for it."""
+    if isinstance(policy, str):
+        chosen = {"random": play_out_randomly, "greedy": play_out_greedily}[policy]
+    else:
+        chosen = _with_policy(policy)
+    rules = Rules()
+    with compiling():
+        none = np.zeros(0, dtype=SNAPSHOT), rules.record, legal_words(rules)
+        chosen(*none, np.zeros(0, dtype=np.int64), 0, 0)
+    return chosen
+
+
+def _with_policy(policy: Callable[..., Any]) -> PlayOutKernel:
+    # Not cached on disk: Numba can't tell whether the policy of another run is the same function.
+    @numba.njit(error_model="numpy", nogil=True)
+    def play_out_with_policy(
+        records: Any, rules: Any, legal: Any, decisions: Any, first: int, stop: int
+    ) -> int:
+        for i in range(first, stop):
+            decisions[i] = _play_out(records[i], rules[0], policy, legal)
+            if decisions[i] < 0:
+                return i
+        return stop
+
+    return play_out_with_policy
+
+
+def compile_policy(policy: Policy) -> None:
+    """Compile or load what plays games out under a policy, if that has not been done.
+
+    Raises:
+        ValueError: neither a policy's name nor a function compiled by Numba.
+    """
+    if isinstance(policy, str):
+        if policy not in POLICIES:
+            raise ValueError(f"unknown policy {policy!r}; there are {', '.join(POLICIES)}")
+    elif not isinstance(policy, CPUDispatcher):
+        raise ValueError(
+            f"policy must be one of {', '.join(POLICIES)} or a function compiled by numba.njit, "
+            f"got {policy!r}"
+        )
+    _compiled(policy)
+
+
+def deal_snapshots(
+    seeds: Sequence[int], rules: Rules | Mapping[str, Any] | None = None
+) -> npt.NDArray[Any]:
+    """Games just dealt, episode 0 of each seed: shape (N,), dtype SNAPSHOT.
+
+    Args:
+        seeds: non-negative integers, at least one.
+        rules: a rule set, a mapping of its fields, or None for the default.
+
+    Raises:
+        ValueError: no seeds, a negative one, or bad rules.
+    """
+    games = Games(len(seeds), rules=rules)
+    games.seed(range(len(seeds)), seeds)
+    games.deal()
+    return games.snapshots()
+
+
+def fork_snapshots(states: npt.NDArray[Any], seed: int) -> npt.NDArray[Any]:
+    """Positions with fresh random streams, for planning: no game's own future is among them.
+
+    Args:
+        states: shape (N,), dtype STATE. The streams depend on the place in the array alone, so that
+            other positions can be made to meet the same chance (common random numbers).
+        seed: non-negative integer.
+
+    Returns:
+        Shape (N,), dtype SNAPSHOT.
+
+    Raises:
+        ValueError: a negative seed.
+    """
+    snapshots = np.zeros(len(states), dtype=SNAPSHOT)
+    snapshots["state"] = states
+    snapshots["streams"] = fork_streams(seed, len(states))
+    return snapshots
+
+
+def play_out(
+    snapshots: npt.NDArray[Any],
+    policy: Policy = "random",
+    rules: Rules | Mapping[str, Any] | None = None,
+    num_threads: int = 1,
+) -> PlayOuts:
+    """Play games to the end under a policy.
+
+    Args:
+        snapshots: shape (N,), dtype SNAPSHOT: from deal_snapshots, or get_state of a vector
+            environment. Left as they are.
+        policy: ``"random"``, ``"greedy"``, or a function compiled by Numba (see the module's text);
+            each new one takes some seconds to compile.
+        rules: the rule set that the games are played by.
+        num_threads: threads that share the games; the result is the same for any number.
+
+    Raises:
+        ValueError: a bad argument.
+        IllegalActionError: the policy chose an action that is not legal.
+    """
+    compile_policy(policy)
+    check_count("num_threads", num_threads)
+    rules = Rules.of(rules)
+    if getattr(snapshots, "dtype", None) != SNAPSHOT or snapshots.ndim != 1 or not len(snapshots):
+        raise ValueError("snapshots must be a one-dimensional array of dtype SNAPSHOT, not empty")
+    records = np.ascontiguousarray(snapshots).view(np.uint64).copy().view(SNAPSHOT)
+    check_states(records["state"], rules)
+    kernel = _compiled(policy)
+    decisions = np.zeros(len(records), dtype=np.int64)
+    parts = parts_of(len(records), num_threads)
+
+    def play(first: int, stop: int) -> int:
+        return kernel(records, rules.record, legal_words(rules), decisions, first, stop)
+
+    for played, (_, stop) in zip(share_out(play, parts), parts, strict=True):
+        if played < stop:
+            _refuse(records["state"][played], rules, int(decisions[played]), played)
+    outcomes = np.empty(len(records), dtype=np.int8)
+    key_spies, turns = np.empty_like(decisions), np.empty_like(decisions)
+    judge_games(records, outcomes, key_spies, turns)
+    return PlayOuts(outcomes, key_spies, turns, decisions)
+
+
+def _refuse(state: Any, rules: Rules, result: int, index: int) -> None:
+    if result == _NO_ACTION:
+        why = "the policy returned an action that does not exist"
+    else:
+        why = why_illegal(state, rules, -1 - result)
+    raise IllegalActionError(f"game {index}: {why}")
