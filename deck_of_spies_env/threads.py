@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from itertools import pairwise
 from typing import TypeVar
@@ -36,7 +36,11 @@ def share_out(work: Callable[[int, int], Result], parts: list[Part]) -> list[Res
     if len(parts) == 1:
         return [work(*parts[0])]
     futures = [_pool(len(parts) - 1).submit(work, *part) for part in parts[1:]]
-    return [work(*parts[0]), *(future.result() for future in futures)]
+    try:
+        first = work(*parts[0])
+    finally:
+        wait(futures)
+    return [first, *(future.result() for future in futures)]
 
 
 @cache

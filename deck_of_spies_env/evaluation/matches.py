@@ -14,7 +14,13 @@ from deck_of_spies_env.agent import Agent, CompiledAgent
 from deck_of_spies_env.solitaire.actions import IllegalActionError
 from deck_of_spies_env.solitaire.explanations import why_illegal
 from deck_of_spies_env.solitaire.games import Games, compile_engine
-from deck_of_spies_env.solitaire.rollouts import PlayOuts, compile_policy, deal_snapshots, play_out
+from deck_of_spies_env.solitaire.rollouts import (
+    IllegalPolicyError,
+    PlayOuts,
+    compile_policy,
+    deal_snapshots,
+    play_out,
+)
 from deck_of_spies_env.solitaire.rules import OUTCOMES, WIN, Rules
 
 _DEALS_AT_ONCE = 4096
@@ -144,8 +150,10 @@ def _play_out_deals(
         some = seeds[first : first + _DEALS_AT_ONCE]
         try:
             played.append(play_out(deal_snapshots(some, rules), agent.compiled_policy, rules))
-        except IllegalActionError as error:
-            raise IllegalActionError(f"in the deals from seed {some[0]} on: {error}") from None
+        except IllegalPolicyError as error:
+            raise IllegalActionError(
+                f"in the deal of seed {some[error.index]}: {error.why}"
+            ) from None
         if progress is not None:
             progress(len(some))
     outcomes = np.concatenate([part.outcomes for part in played])

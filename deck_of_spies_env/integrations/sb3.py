@@ -56,7 +56,7 @@ class DeckOfSpiesVecEnv(VecEnv):
     """
 
     def __init__(self, num_envs: int, **env_kwargs: Any) -> None:
-        check_count("num_envs", num_envs)
+        num_envs = check_count("num_envs", num_envs)
         # One single environment answers questions about any of the games, see _borrowed.
         self._single = DeckOfSpiesEnv(**env_kwargs)
         env_kwargs.pop("render_mode", None)
@@ -200,7 +200,7 @@ class DeckOfSpiesVecEnv(VecEnv):
             ValueError: not such a state, or not one of these rules; nothing changes.
         """
         self.games.restore(state)
-        self._seeded = True
+        self._seeded = bool(self.games.seeded.all())
         return self.games.observations
 
     def close(self) -> None:

@@ -254,7 +254,7 @@ class DeckOfSpiesEnv(gym.Env[Observation, np.int64]):
             ValueError: not such a state, or not one of these rules; nothing changes.
         """
         self._games.restore(np.asarray(state).reshape(1), show=False)
-        self._seeded = True
+        self._seeded = bool(self._games.seeded[0])  # a game not yet dealt may have no seed yet
         self._last_play = ""
 
     def fork(self, seed: int) -> DeckOfSpiesEnv:

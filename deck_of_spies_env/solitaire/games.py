@@ -283,6 +283,15 @@ def judge_games(records: Any, outcomes: Any, key_spies: Any, turns: Any) -> None
 
 
 @entry_point
+def first_without_streams(records: Any) -> int:
+    """The first game that goes on without random streams, -1 if there is none."""
+    for i in range(records.shape[0]):
+        if records[i].streams.gamma == 0 and records[i].state.phase != game.OVER:
+            return i
+    return -1
+
+
+@entry_point
 def apply_plays(states: Any, kinds: Any, chosen: Any) -> None:
     """Make each play up to the first chance: rules.apply_play over arrays of shape (N,)."""
     for i in range(states.shape[0]):
@@ -437,8 +446,8 @@ class Games:
         packed: bool = False,
         num_threads: int = 1,
     ) -> None:
-        check_count("num_games", num_games)
-        check_count("num_threads", num_threads)
+        num_games = check_count("num_games", num_games)
+        num_threads = check_count("num_threads", num_threads)
         if illegal_action not in ILLEGAL_ACTION_MODES:
             raise ValueError(
                 f"illegal_action must be one of {', '.join(ILLEGAL_ACTION_MODES)}, "
@@ -468,6 +477,7 @@ class Games:
         self.masks[:] = 0
         # The legal actions as bits, kept apart from the masks that users get and may write to.
         self._legal = np.zeros((num_games, self.table.num_words), dtype=np.uint64)
+        self._stale = False  # whether they have yet to be found for games that were restored
         self._all_move = np.full(num_games, MOVE, dtype=np.int8)
         self._everyone = np.ones(num_games, dtype=np.bool_)
         self._parts = parts_of(num_games, num_threads)
@@ -536,6 +546,7 @@ class Games:
             orders = dealing.view(np.int8)  # True is DEAL
         elif moving is not None:
             orders = np.where(moving, np.int8(MOVE), np.int8(REST))
+        self._refresh()
         records, setup, start, legal = self.records, self._setup, self.start, self._legal
 
         def may(first: int, stop: int) -> bool:
@@ -578,11 +589,17 @@ class Games:
         """
         width, mask_width = self._widths
         observation, mask = np.empty(width, np.int8), np.empty(mask_width, np.int8)
+        self._refresh()
         records = self.records
         taken, reward = step_game(records, self._setup, self._legal, action, observation, mask)
         if not taken:
             raise IllegalActionError(why_illegal(self.states[0], self.rules, action))
         return observation, mask, reward, bool(records["state"]["phase"][0] == game.OVER)
+
+    @property
+    def seeded(self) -> npt.NDArray[np.bool_]:
+        """bool (N,): which games have random streams."""
+        return self.streams["gamma"] != 0
 
     def show(self, chosen: npt.NDArray[np.bool_] | None = None) -> None:
         """Bring observations and masks (all by default) up to date after ``records`` has changed.
@@ -590,9 +607,18 @@ class Games:
         Whoever writes to ``records``, ``states`` or ``streams`` must call this before the next
         step.
         """
-        chosen = self._everyone if chosen is None else chosen
-        judge_actions(self.records, self._setup, chosen, self._legal)
+        if chosen is None:
+            chosen, self._stale = self._everyone, True
+        elif not self._stale:
+            judge_actions(self.records, self._setup, chosen, self._legal)
+        self._refresh()
         self._show(chosen, 0, len(self))
+
+    def _refresh(self) -> None:
+        """Find the legal actions of all games if they are not known."""
+        if self._stale:
+            judge_actions(self.records, self._setup, self._everyone, self._legal)
+            self._stale = False
 
     def _show(self, chosen: npt.NDArray[np.bool_], first: int, stop: int) -> None:
         show = show_packed if self.packed else show_games
@@ -601,6 +627,7 @@ class Games:
 
     def current_masks(self) -> npt.NDArray[np.int8]:
         """The masks as int8 (N, n), whatever has happened to ``masks``."""
+        self._refresh()
         return unpack_masks(self._legal, self.rules.hand_size)
 
     def endings(self) -> dict[str, npt.NDArray[Any]]:
@@ -646,13 +673,12 @@ class Games:
                 f"a state must come from get_state() of an environment of {len(self)} games"
             )
         snapshots = np.ascontiguousarray(snapshots)
-        check_states(snapshots["state"], self.rules)
+        check_snapshots(snapshots, self.rules)
         _words(self.records)[:] = _words(snapshots)
+        self._stale = True
         if show:
             self.renew()
             self.show()
-        else:
-            judge_actions(self.records, self._setup, self._everyone, self._legal)
 
     def _illegal_action_error(
         self, actions: npt.NDArray[np.int64], moving: npt.NDArray[np.bool_]
@@ -672,6 +698,19 @@ class Games:
         return IllegalActionError(f"illegal actions in envs {listed}{more}; env {first}: {why}")
 
 
+def check_snapshots(snapshots: npt.NDArray[Any], rules: Rules) -> None:
+    """Check games with their streams; see check_states.
+
+    Raises:
+        ValueError: a state that is no position, or one that has no random streams to go on with.
+    """
+    check_states(snapshots["state"], rules)
+    index = first_without_streams(snapshots)
+    if index >= 0:
+        where = f"state {index}" if len(snapshots) > 1 else "state"
+        raise ValueError(f"{where}: it has no random streams")
+
+
 def _words(records: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
     """Records of dtype SNAPSHOT as 64-bit words: NumPy copies these ten times as fast as fields."""
     return records.view(np.uint64)
@@ -680,10 +719,15 @@ def _words(records: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
 _OUTCOME_NAMES = np.array([name or None for name in game.OUTCOMES], dtype=object)
 
 
-def check_count(name: str, number: object) -> None:
-    """Raise ValueError unless a number of games is a whole number of at least 1."""
+def check_count(name: str, number: object) -> int:
+    """A number of games or threads as an int.
+
+    Raises:
+        ValueError: not a whole number of at least 1.
+    """
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
         raise ValueError(f"{name} must be a whole number of at least 1, got {number!r}")
+    return int(number)
 
 
 def scoring_of(objective: str | Mapping[str, float], shaping: str | None) -> npt.NDArray[Any]:

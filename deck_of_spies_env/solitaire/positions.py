@@ -180,6 +180,7 @@ _FAULTS = (
     "spies are 5 to King",
     "only a game that is over has an outcome",
     "won or lost with spies left",
+    "the outcome is not that of the position",
     "too many cards in hand",
     "no spy on top",
     "phase retire needs a pair in hand",
@@ -197,6 +198,7 @@ _FAULTS = (
     _LOW_SPY,
     _OUTCOME_TOO_SOON,
     _JUDGED_TOO_SOON,
+    _MISJUDGED,
     _LARGE_HAND,
     _NO_SPY_ON_TOP,
     _NO_PAIR,
@@ -230,6 +232,20 @@ def _fault_of_cards(state: Any) -> int:
 
 
 @kernel
+def _is_misjudged(state: Any, rules: Any) -> bool:
+    """Whether a game ended otherwise than D8 and D12 say."""
+    if state.outcome == game.WIN:
+        return game.key_spies_held(state) < rules.key_spies_to_win
+    if state.outcome == game.LOSS:
+        return game.key_spies_held(state) >= rules.key_spies_to_win
+    if state.outcome == game.NO_DOUBLE_AGENT:
+        if state.spy == game.NO_SPY or game.double_agents_left(state) != _ZERO:
+            return True
+        return not game.must_assassinate(state)
+    return False
+
+
+@kernel
 def _fault_of_phase(state: Any, rules: Any) -> int:  # noqa: PLR0911 -- one per fault
     """What is wrong with the phase and outcome, the cards being in order."""
     faced = state.spy != game.NO_SPY
@@ -239,6 +255,8 @@ def _fault_of_phase(state: Any, rules: Any) -> int:  # noqa: PLR0911 -- one per 
         return _OUTCOME_TOO_SOON
     if left and (state.outcome == game.WIN or state.outcome == game.LOSS):
         return _JUDGED_TOO_SOON
+    if _is_misjudged(state, rules):
+        return _MISJUDGED
     if np.int64(popcount(state.hand)) > rules.hand_size - retire:
         return _LARGE_HAND
     if not faced and (state.phase == game.ACT or (retire and left)):

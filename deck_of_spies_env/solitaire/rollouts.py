@@ -28,9 +28,15 @@ from deck_of_spies_env.solitaire import actions as table
 from deck_of_spies_env.solitaire import rules as game
 from deck_of_spies_env.solitaire.actions import IllegalActionError
 from deck_of_spies_env.solitaire.explanations import why_illegal
-from deck_of_spies_env.solitaire.games import SNAPSHOT, Games, check_count, judge_games, play_action
+from deck_of_spies_env.solitaire.games import (
+    SNAPSHOT,
+    Games,
+    check_count,
+    check_snapshots,
+    judge_games,
+    play_action,
+)
 from deck_of_spies_env.solitaire.policies import greedy_action, legal_words, random_action
-from deck_of_spies_env.solitaire.positions import check_states
 from deck_of_spies_env.solitaire.rules import Rules
 from deck_of_spies_env.threads import parts_of, share_out
 
@@ -61,6 +67,19 @@ class PlayOuts:
     def wins(self) -> npt.NDArray[np.bool_]:
         """bool (N,): which games were won."""
         return self.outcomes == game.WIN
+
+
+class IllegalPolicyError(IllegalActionError):
+    """A policy chose an action that is not legal.
+
+    Attributes:
+        index: of the game.
+        why: in words.
+    """
+
+    def __init__(self, index: int, why: str) -> None:
+        super().__init__(f"game {index}: {why}")
+        self.index, self.why = index, why
 
 
 @kernel
@@ -222,15 +241,15 @@ def play_out(
 
     Raises:
         ValueError: a bad argument.
-        IllegalActionError: the policy chose an action that is not legal.
+        IllegalPolicyError: the policy chose an action that is not legal; an IllegalActionError.
     """
     compile_policy(policy)
-    check_count("num_threads", num_threads)
+    num_threads = check_count("num_threads", num_threads)
     rules = Rules.of(rules)
     if getattr(snapshots, "dtype", None) != SNAPSHOT or snapshots.ndim != 1 or not len(snapshots):
         raise ValueError("snapshots must be a one-dimensional array of dtype SNAPSHOT, not empty")
     records = np.ascontiguousarray(snapshots).view(np.uint64).copy().view(SNAPSHOT)
-    check_states(records["state"], rules)
+    check_snapshots(records, rules)
     kernel = _compiled(policy)
     decisions = np.zeros(len(records), dtype=np.int64)
     parts = parts_of(len(records), num_threads)
@@ -249,7 +268,5 @@ def play_out(
 
 def _refuse(state: Any, rules: Rules, result: int, index: int) -> None:
     if result == _NO_ACTION:
-        why = "the policy returned an action that does not exist"
-    else:
-        why = why_illegal(state, rules, -1 - result)
-    raise IllegalActionError(f"game {index}: {why}")
+        raise IllegalPolicyError(index, "the policy returned an action that does not exist")
+    raise IllegalPolicyError(index, why_illegal(state, rules, -1 - result))

@@ -313,8 +313,8 @@ def legal_plays(state: Any, rules: Any, chunk: int) -> tuple[np.uint64, np.uint6
     # D1: without its cheapest card, so without any, the rest must fall short.
     cheapest = _lowest_value_or_0(values, high)
     counters = enough & ~rests_reach(values, base, cheapest, _ZERO, target)
-    # D3: the Ace of the spy's suit counts in the total but need not be missed itself.
-    cheapest = _lowest_value_or_0(values, high & ~double_agent)
+    # D3: the Ace of the spy's suit counts in the total but need not be missed itself. It is among
+    # slots 0-3, as there are four Aces.
     led = enough & ~rests_reach(values, base, cheapest, SLOT_MASKS[double_agent], target)
     off_suit = _with_any(off_suit_slots, high)
     if not rules.idle_ace:  # D4: it converts a card, or is needed for its one point
@@ -335,8 +335,8 @@ def equal_neighbours(hand: np.uint64) -> np.uint64:
     values = pack_values(hand)
     different = (values ^ (values >> _SLOT_BITS)) + _JUST_BELOW_TOP_BITS
     equal = (~different & _TOP_BITS) >> _SEVEN
-    pairs = _ONE << popcount(hand) >> _ONE  # one less than there are cards
-    return ((equal * _GATHER) >> _TOP_SLOT_SHIFT) & (pairs - _ONE)
+    neighbours = ((_ONE << popcount(hand)) - _ONE) >> _ONE  # one less than there are cards
+    return ((equal * _GATHER) >> _TOP_SLOT_SHIFT) & neighbours
 
 
 @kernel

@@ -85,7 +85,7 @@ class DeckOfSpiesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         num_threads: int = 1,
     ) -> None:
         check_render_mode(render_mode)
-        check_count("num_envs", num_envs)
+        num_envs = check_count("num_envs", num_envs)
         self.games = Games(
             num_envs,
             objective=objective,
@@ -199,7 +199,7 @@ class DeckOfSpiesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
             ValueError: not such a state, or not one of these rules; nothing changes.
         """
         self.games.restore(state, show=False)
-        self._seeded[:] = True
+        self._seeded = self.games.seeded
         self._awaiting_reset = self.games.over
 
     # --- Helpers ---
