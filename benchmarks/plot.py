@@ -51,6 +51,7 @@ def _panel(axis: Any, title: str, shown: list[Record]) -> None:
     ]
     colours = [OURS if contender["ours"] else OTHERS for contender in shown]
     axis.barh(range(len(names)), medians, xerr=errors, color=colours, log=True, ecolor="#555555")
+    axis.xaxis.set_minor_formatter("")  # the labels would overlap
     axis.set_yticks(range(len(names)), names, fontsize=8)
     axis.invert_yaxis()
     axis.set_xlim(min(medians) / 3, 3 * max(one.high for one in measured))
