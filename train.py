@@ -31,6 +31,8 @@ def device_of(config: TrainConfig) -> torch.device:
     try:
         device = get_device(config.device)
         torch.zeros(1, device=device).item()
+        if config.device.startswith("cuda") and device.type != "cuda":
+            raise RuntimeError("there is none")  # SB3 would take the processor instead
     except (RuntimeError, NotImplementedError, AssertionError) as error:
         raise ConfigError(f"device {config.device}: {str(error).splitlines()[0]}") from None
     return device

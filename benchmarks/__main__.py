@@ -27,6 +27,7 @@ from deck_of_spies_env.files import write_bytes_atomically, write_text_atomicall
 
 RESULTS = Path(__file__).parent / "results"
 USER_MISTAKE = 2
+INTERRUPTED = 130
 
 
 class _Parser(argparse.ArgumentParser):
@@ -110,8 +111,13 @@ def _write(results: Record, folder: Path) -> str:
 def main(command_line: list[str]) -> None:
     """Measure group by group, write after each, and print the report."""
     args = _arguments(command_line)
-    args.results.mkdir(parents=True, exist_ok=True)
-    found = _earlier(args.results / "bench.json")
+    try:
+        args.results.mkdir(parents=True, exist_ok=True)
+        found = _earlier(args.results / "bench.json")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        sys.stderr.write(f"error: --results {args.results}: {reason}\n")
+        raise SystemExit(USER_MISTAKE) from None
     report = ""
     for name in args.only:
         started = time.perf_counter()
@@ -141,4 +147,8 @@ def main(command_line: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted; groups that were done are kept\n")
+        raise SystemExit(INTERRUPTED) from None

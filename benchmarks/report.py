@@ -19,7 +19,8 @@ its own and one at a time, after a warm-up. Figures are medians over the rounds 
 the highest; a ratio is the median of the ratios of single rounds, and above 1 where ours is faster.
 *CPU second* counts all threads and processes of a contender, *wall second* the time that passes. A
 contender of one thread is kept to one core. Nothing is tuned for ours alone: peers have the best
-settings found for them, and where several are tried the fastest counts.
+settings found for them, and where several are tried the fastest counts. *Asked* and *aim* are what
+the project set itself before it measured.
 """
 WITHOUT_ROUNDS = "several"
 

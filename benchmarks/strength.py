@@ -33,7 +33,7 @@ from deck_of_spies_env.integrations.sb3 import make_vec_env
 from train import make_envs, make_model
 
 RESULTS = Path(__file__).parent / "results" / "strength"
-RECIPE = "configs/deck_of_spies.yaml"
+RECIPE = str(Path(__file__).parents[1] / "configs" / "deck_of_spies.yaml")
 OBJECTIVE = {"win": 1.0, "keys": 1.0}
 NUM_ENVS_OF_DEFAULTS = 8
 TARGET = 0.9
@@ -140,6 +140,10 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--limit", type=float, default=1800.0, help="seconds of training")
     args = parser.parse_args()
+    if args.limit < SECONDS_BETWEEN:
+        parser.error(f"--limit must be at least {SECONDS_BETWEEN:g}, got {args.limit:g}")
+    if min(args.seeds) < 0:
+        parser.error(f"--seeds must not be negative, got {min(args.seeds)}")
     RESULTS.mkdir(parents=True, exist_ok=True)
     for seed in args.seeds:
         for arm in args.arms:

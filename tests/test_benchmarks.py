@@ -356,9 +356,9 @@ def test_groups_name_what_there_is(name: str) -> None:
 # --- Command line ---
 
 
-def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
+def run_command(*arguments: str, module: str = "benchmarks") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "benchmarks", *arguments],
+        [sys.executable, "-m", module, *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -395,3 +395,21 @@ def test_bad_options_end_with_one_line(
     said = capsys.readouterr().err
     assert len(said.splitlines()) == 1
     assert option in said
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[1]", "nonsense"])
+def test_results_that_can_not_be_read_are_one_line(content: str, tmp_path: Path) -> None:
+    (tmp_path / "bench.json").write_text(content)
+    for folder in (tmp_path, tmp_path / "bench.json"):
+        result = run_command("--results", str(folder), "--only", "single")
+        assert result.returncode == 2
+        assert result.stderr.startswith("error: --results")
+        assert result.stderr.count("\n") == 1
+    assert (tmp_path / "bench.json").read_text() == content
+
+
+@pytest.mark.parametrize("arguments", [("--limit", "10"), ("--limit", "-5"), ("--seeds", "-1")])
+def test_bad_limits_and_seeds_of_the_strength_are_refused(arguments: tuple[str, str]) -> None:
+    result = run_command(*arguments, module="benchmarks.strength")
+    assert result.returncode == 2
+    assert f"error: {arguments[0]}" in result.stderr

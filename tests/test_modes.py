@@ -814,3 +814,20 @@ def test_a_failure_comes_out_when_all_other_work_is_done(failing: int) -> None:
     with pytest.raises(ZeroDivisionError):
         share_out(work, parts_of(3, 3))
     assert sorted(done) == [part for part in range(3) if part != failing]
+
+
+@pytest.mark.parametrize("flag", ["False", 0, 1, None, float("nan"), [1], np.array([1, 2])])
+@pytest.mark.parametrize("name", ["packed", "copy"])
+def test_flags_are_true_or_false(name: str, flag: Any) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be True or False"):
+        DeckOfSpiesVectorEnv(2, **{name: flag})
+
+
+@pytest.mark.parametrize("unpack", [unpack_masks, unpack_observations])
+def test_words_and_hand_sizes_that_are_none_are_refused(unpack: Any) -> None:
+    words = np.zeros((1, 2), dtype=np.uint64)
+    with pytest.raises(ValueError, match="uint64 words"):
+        unpack([[0, 0]])
+    for hand_size in ("5", 5.0, True, 2, 9):
+        with pytest.raises(ValueError, match="hand_size"):
+            unpack(words, hand_size)

@@ -33,7 +33,7 @@ from deck_of_spies_env.solitaire.actions import (
 from deck_of_spies_env.solitaire.games import SNAPSHOT, Games
 from deck_of_spies_env.solitaire.policies import random_action
 from deck_of_spies_env.solitaire.positions import fixed_start, undealt_states, zones_of
-from deck_of_spies_env.solitaire.rollouts import PlayOuts, deal_snapshots, play_out
+from deck_of_spies_env.solitaire.rollouts import PlayOuts, deal_snapshots, fork_snapshots, play_out
 from deck_of_spies_env.solitaire.rules import OUTCOMES, PHASES, STATE
 from deck_of_spies_env.solitaire.vector_env import DeckOfSpiesVectorEnv
 
@@ -483,7 +483,9 @@ def test_bad_rules_are_named() -> None:
         deal_snapshots([0], {"jokers": True})
 
 
-@pytest.mark.parametrize(("seeds", "complaint"), [([], "at least 1"), ([3, -1], "non-negative")])
+@pytest.mark.parametrize(
+    ("seeds", "complaint"), [([], "at least one seed"), ([3, -1], "non-negative")]
+)
 def test_bad_deals_are_named(seeds: list[int], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         deal_snapshots(seeds)
@@ -975,3 +977,79 @@ def test_the_table_of_the_tests_is_as_long_as_the_documented_one() -> None:
         bits = legal_by_hand(pair, None, [], Rules(hand_size=hand_size), "retire")
         assert bits.bit_length() == number
         assert bits.bit_count() == 2
+
+
+# --- What users get wrong -------------------------------------------------------------------------
+
+
+@numba.njit
+def _not_a_number(state: Any, rules: Any, legal: Any, word: Any) -> float:
+    return np.nan
+
+
+@numba.njit
+def _of_three(state: Any, rules: Any, legal: Any) -> int:
+    return 0
+
+
+@numba.njit
+def _of_no_such_field(state: Any, rules: Any, legal: Any, word: Any) -> int:
+    return state.nothing
+
+
+@numba.njit
+def _nothing(state: Any, rules: Any, legal: Any, word: Any) -> None:
+    pass
+
+
+@numba.njit
+def _yes(state: Any, rules: Any, legal: Any, word: Any) -> bool:
+    return True
+
+
+@pytest.mark.parametrize("policy", [_not_a_number, _of_three, _of_no_such_field, _nothing, _yes])
+def test_a_policy_of_another_signature_is_refused(policy: Any) -> None:
+    with pytest.raises(ValueError, match=r"policy must take .* and return an integer") as raised:
+        play_out(deal_snapshots(range(3)), policy)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("seeds", [5, "abc", ["1"], [None], [1.5], np.zeros((2, 2), int)])
+def test_seeds_that_are_none_are_refused(seeds: Any) -> None:
+    with pytest.raises(ValueError, match="seeds must be"):
+        deal_snapshots(seeds)
+
+
+def test_no_seeds_are_refused() -> None:
+    with pytest.raises(ValueError, match="at least one seed"):
+        deal_snapshots([])
+
+
+@pytest.mark.parametrize("seed", [None, "1", 1.5])
+def test_a_seed_that_is_none_is_refused(seed: Any) -> None:
+    with pytest.raises(ValueError, match="seed must be"):
+        fork_snapshots(deal_snapshots([0])["state"], seed)
+
+
+@pytest.mark.parametrize("states", [None, [1, 2], np.arange(3), "snapshots", "table"])
+def test_only_states_are_forked(states: Any) -> None:
+    if isinstance(states, str):
+        dealt = deal_snapshots(range(4))
+        states = dealt if states == "snapshots" else dealt["state"].reshape(2, 2)
+    with pytest.raises(ValueError, match="states must have dtype STATE"):
+        fork_snapshots(states, 1)
+
+
+def test_one_position_is_forked_as_often_as_asked() -> None:
+    """A record is one position, not as many as it has fields."""
+    position = deal_snapshots([3])["state"][0]
+    assert len(fork_snapshots(position, 1)) == 1
+    forks = fork_snapshots(position, 1, copies=50)
+    assert (forks["state"] == position).all()
+    assert len(np.unique(forks["streams"]["draws"])) == 50
+    two = fork_snapshots(deal_snapshots([3, 4])["state"], 1, copies=25)
+    assert np.array_equal(two["streams"], forks["streams"])  # common random numbers
+    assert (two["state"][:25] == position).all()
+    assert (two["state"][25:] != position).all()
+    with pytest.raises(ValueError, match="copies"):
+        fork_snapshots(position, 1, copies=0)

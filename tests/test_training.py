@@ -22,13 +22,14 @@ from sb3_contrib import MaskablePPO
 
 from agents import AgentError, make_agent
 from agents.ppo import PPOAgent
-from agents.training.config import ConfigError, PolicyConfig, read_command_line
+from agents.training.config import ConfigError, PolicyConfig, TrainConfig, read_command_line
 from agents.training.models import load_policy, policy_arguments
 from deck_of_spies_env import Rules
 from deck_of_spies_env.agent import BatchAgent
 from deck_of_spies_env.evaluation.matches import play_deals
 from deck_of_spies_env.evaluation.seeds import deal_seeds
 from deck_of_spies_env.integrations.sb3 import DeckOfSpiesVecEnv, make_vec_env
+from train import device_of
 
 ROOT = Path(__file__).parent.parent
 NUM_ENVS = 64
@@ -473,3 +474,11 @@ class TestModelFiles:
                 write.writestr(name, data)
         with pytest.raises(AgentError, match="finite"):
             make_agent(f"ppo={broken}")
+
+
+@pytest.mark.skipif(th.cuda.is_available(), reason="there is a GPU")
+@pytest.mark.parametrize("device", ["cuda", "cuda:3", "tpu"])
+def test_a_device_that_is_not_there_is_refused(device: str) -> None:
+    """SB3 would train on the processor without a word."""
+    with pytest.raises(ConfigError, match=f"device {device}"):
+        device_of(TrainConfig(device=device))

@@ -348,8 +348,8 @@ def unpack_observations(words: npt.NDArray[np.uint64], hand_size: int = 5) -> np
     Raises:
         ValueError: words of another shape or dtype.
     """
-    _check_words(words, len(PACKED_WORDS))
     rules = Rules(hand_size=hand_size)
+    _check_words(words, len(PACKED_WORDS))
     width = len(observations.observation_high("recall", hand_size))
     rows = np.empty((len(words), width), dtype=np.int8)
     unpack_words(np.ascontiguousarray(words), rules.record, rows)
@@ -369,7 +369,7 @@ def unpack_masks(words: npt.NDArray[np.uint64], hand_size: int = 5) -> npt.NDArr
     Raises:
         ValueError: words of another shape or dtype.
     """
-    actions = action_table(hand_size)
+    actions = action_table(Rules(hand_size=hand_size).hand_size)
     _check_words(words, actions.num_words)
     masks = np.empty((len(words), actions.num_actions), dtype=np.int8)
     unpack_legal(np.ascontiguousarray(words), masks)
@@ -377,6 +377,8 @@ def unpack_masks(words: npt.NDArray[np.uint64], hand_size: int = 5) -> npt.NDArr
 
 
 def _check_words(words: npt.NDArray[Any], width: int) -> None:
+    if not isinstance(words, np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ValueError(f"expected uint64 words of shape (N, {width}), got {words!r}")
     if words.dtype != np.uint64 or words.shape[1:] != (width,):
         raise ValueError(
             f"expected uint64 words of shape (N, {width}), got {words.dtype} of {words.shape}"
@@ -457,6 +459,7 @@ class Games:
         self.table = action_table(self.rules.hand_size)
         self.start: Start = start_from_argument(start, self.rules)
         self.observation_high = observations.observation_high(observation, self.rules.hand_size)
+        packed = check_flag("packed", packed)
         if packed and observation != "recall":
             raise ValueError(f"only recall observations come packed, not {observation!r}")
         self.packed = packed
@@ -696,6 +699,17 @@ class Games:
         listed = ", ".join(str(index) for index in illegal[:_MOST_LISTED])
         more = f" and {len(illegal) - _MOST_LISTED} more" if len(illegal) > _MOST_LISTED else ""
         return IllegalActionError(f"illegal actions in envs {listed}{more}; env {first}: {why}")
+
+
+def check_flag(name: str, flag: object) -> bool:
+    """A flag as a bool.
+
+    Raises:
+        ValueError: neither True nor False.
+    """
+    if not isinstance(flag, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {flag!r}")
+    return bool(flag)
 
 
 def check_snapshots(snapshots: npt.NDArray[Any], rules: Rules) -> None:

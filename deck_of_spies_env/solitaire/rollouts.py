@@ -1,7 +1,7 @@
 """Whole games inside one kernel: play N games to the end under a compiled policy.
 
 No observation is made and nothing returns to Python between two decisions, so a decision costs some
-sixty nanoseconds. ``play_out`` is for playouts in planning, for judging compiled policies, and for
+forty nanoseconds. ``play_out`` is for playouts in planning, for judging compiled policies, and for
 whatever needs millions of games.
 
 A policy is a function compiled by Numba, ``(state, rules, legal, word) -> action`` as described in
@@ -12,6 +12,7 @@ whatever the number of threads.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +21,7 @@ from typing import Any
 import numba
 import numpy as np
 import numpy.typing as npt
+from numba.core import types
 from numba.core.registry import CPUDispatcher
 
 from deck_of_spies_env.compiled import compiling, entry_point, kernel
@@ -37,7 +39,7 @@ from deck_of_spies_env.solitaire.games import (
     play_action,
 )
 from deck_of_spies_env.solitaire.policies import greedy_action, legal_words, random_action
-from deck_of_spies_env.solitaire.rules import Rules
+from deck_of_spies_env.solitaire.rules import RULES, STATE, Rules
 from deck_of_spies_env.threads import parts_of, share_out
 
 POLICIES = ("random", "greedy")
@@ -142,15 +144,37 @@ def play_out_greedily(
 @cache
 def _compiled(policy: Policy) -> PlayOutKernel:
     """The kernel that plays games out under a policy, compiled for it."""
+    rules = Rules()
+    none = np.zeros(0, dtype=SNAPSHOT), rules.record, legal_words(rules)
     if isinstance(policy, str):
         chosen = {"random": play_out_randomly, "greedy": play_out_greedily}[policy]
+        with compiling():
+            chosen(*none, np.zeros(0, dtype=np.int64), 0, 0)
     else:
+        _check_signature(policy)
         chosen = _with_policy(policy)
-    rules = Rules()
-    with compiling():
-        none = np.zeros(0, dtype=SNAPSHOT), rules.record, legal_words(rules)
         chosen(*none, np.zeros(0, dtype=np.int64), 0, 0)
     return chosen
+
+
+def _check_signature(policy: Any) -> None:
+    """Raise ValueError unless a compiled function takes what a policy is given, for an integer."""
+    snapshot: Any = numba.from_dtype(SNAPSHOT)
+    arguments = (
+        snapshot.typeof("state"),
+        numba.from_dtype(RULES),
+        types.Array(types.uint64, 1, "C"),
+        types.uint64,
+    )
+    expected = "policy must take (state, rules, legal, word) and return an integer"
+    try:
+        policy.compile(arguments)
+        returned = policy.overloads[arguments].signature.return_type
+    except Exception as error:  # Numba raises many kinds for code that it can't compile
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ValueError(f"{expected}; it can't be compiled for that: {reason}") from None
+    if not isinstance(returned, types.Integer):
+        raise ValueError(f"{expected}; it returns {returned}")
 
 
 def _with_policy(policy: Callable[..., Any]) -> PlayOutKernel:
@@ -197,29 +221,46 @@ def deal_snapshots(
     Raises:
         ValueError: no seeds, a negative one, or bad rules.
     """
+    try:
+        seeds = [operator.index(seed) for seed in seeds]
+    except TypeError:
+        raise ValueError(f"seeds must be a sequence of whole numbers, got {seeds!r}") from None
+    if not seeds:
+        raise ValueError("there must be at least one seed")
     games = Games(len(seeds), rules=rules)
     games.seed(range(len(seeds)), seeds)
     games.deal()
     return games.snapshots()
 
 
-def fork_snapshots(states: npt.NDArray[Any], seed: int) -> npt.NDArray[Any]:
+def fork_snapshots(states: npt.NDArray[Any], seed: int, copies: int = 1) -> npt.NDArray[Any]:
     """Positions with fresh random streams, for planning: no game's own future is among them.
 
     Args:
-        states: shape (N,), dtype STATE. The streams depend on the place in the array alone, so that
-            other positions can be made to meet the same chance (common random numbers).
-        seed: non-negative integer.
+        states: shape (N,) or (), dtype STATE: the field ``state`` of what get_state gives, or of
+            ``states_from_recall``.
+        seed: non-negative integer. The streams depend on it and on the place in the result alone,
+            so that other positions can be made to meet the same chance (common random numbers).
+        copies: how many of each position, one after the other.
 
     Returns:
-        Shape (N,), dtype SNAPSHOT.
+        Shape (N * copies,), dtype SNAPSHOT.
 
     Raises:
-        ValueError: a negative seed.
+        ValueError: other states, a seed that is no whole number or negative, or copies below 1.
     """
-    snapshots = np.zeros(len(states), dtype=SNAPSHOT)
-    snapshots["state"] = states
-    snapshots["streams"] = fork_streams(seed, len(states))
+    if getattr(states, "dtype", None) != STATE or np.ndim(states) > 1:
+        raise ValueError(
+            "states must have dtype STATE and one dimension at most: pass snapshots['state']"
+        )
+    copies = check_count("copies", copies)
+    repeated = np.repeat(np.asarray(states, dtype=STATE).reshape(-1), copies)
+    try:
+        streams = fork_streams(operator.index(seed), len(repeated))
+    except TypeError:
+        raise ValueError(f"seed must be a whole number, got {seed!r}") from None
+    snapshots = np.zeros(len(repeated), dtype=SNAPSHOT)
+    snapshots["state"], snapshots["streams"] = repeated, streams
     return snapshots
 
 
@@ -231,12 +272,20 @@ def play_out(
 ) -> PlayOuts:
     """Play games to the end under a policy.
 
+    A policy of one's own is a function compiled by ``numba.njit``, ``(state, rules, legal, word) ->
+    action``. ``state`` has the fields ``hand``, ``draw_deck``, ``draw_discard``, ``spy_deck``,
+    ``spy_discard`` (card masks), ``spy`` (card index or -1) and ``phase`` (ACT or RETIRE of
+    ``solitaire.rules``); ``rules`` those of :class:`Rules`; ``legal`` is the mask of legal actions
+    as 64-bit words, to be read by ``num_legal``, ``nth_legal`` and ``allows`` of
+    ``solitaire.actions``; ``word`` is 64 random bits, fresh for each decision. It must not write to
+    any of them.
+
     Args:
-        snapshots: shape (N,), dtype SNAPSHOT: from deal_snapshots, or get_state of a vector
-            environment. Left as they are.
-        policy: ``"random"``, ``"greedy"``, or a function compiled by Numba (see the module's text);
-            each new one takes some seconds to compile.
-        rules: the rule set that the games are played by.
+        snapshots: shape (N,), dtype SNAPSHOT: from deal_snapshots or fork_snapshots, or get_state
+            of a vector environment. Left as they are.
+        policy: ``"random"``, ``"greedy"``, or a function as above; each new one takes a second or
+            more to compile.
+        rules: the rule set that the games are played by; snapshots do not hold it.
         num_threads: threads that share the games; the result is the same for any number.
 
     Raises:

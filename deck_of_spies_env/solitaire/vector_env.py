@@ -20,7 +20,13 @@ from deck_of_spies_env.solitaire.env import (
     check_render_mode,
     spaces_of,
 )
-from deck_of_spies_env.solitaire.games import Games, check_count, compile_engine, compile_packing
+from deck_of_spies_env.solitaire.games import (
+    Games,
+    check_count,
+    check_flag,
+    compile_engine,
+    compile_packing,
+)
 from deck_of_spies_env.solitaire.observations import PACKED_ACT, PACKED_RETIRE, PACKED_WORDS
 from deck_of_spies_env.solitaire.positions import start_from_options
 from deck_of_spies_env.solitaire.rendering import render_ansi
@@ -58,9 +64,10 @@ class DeckOfSpiesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         packed: observations uint64 (N, 6) and masks uint64 (N, w), see ``solitaire.observations``,
             for those who unpack on their own device (``unpack_observations``, ``unpack_masks``).
         copy: hand out new arrays at every step. If False, observations, masks, rewards and
-            terminations are the same arrays each time, and the next call overwrites them.
-        num_threads: threads that share the games, of use for some thousands of them; the results
-            are the same for any number.
+            terminations are the same arrays each time, and the next call overwrites them (but for
+            the masks in the infos of a partial reset).
+        num_threads: threads that share the games, of use for ten thousand of them and more; the
+            results are the same for any number.
         others: as in ``DeckOfSpiesEnv``.
 
     Raises:
@@ -98,7 +105,7 @@ class DeckOfSpiesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
             num_threads=num_threads,
         )
         self.num_envs = num_envs
-        self._copy = copy
+        self._copy = check_flag("copy", copy)
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}  # pyright: ignore[reportIncompatibleVariableOverride, reportAttributeAccessIssue]
         self.render_mode = render_mode
