@@ -47,7 +47,7 @@ format: install  ## format the code and fix what lint can fix
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-train: install  ## train the main recipe from scratch (some 45 minutes on 2 cores) into RUN=...
+train: install  ## train the main recipe from scratch (some 25 minutes on 2 cores) into RUN=...
 	$(BIN)/python train.py --config configs/deck_of_spies.yaml --run_dir $(RUN)
 
 judge: install  ## the measured table of the README: 20,000 held-out deals
