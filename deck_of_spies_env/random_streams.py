@@ -43,7 +43,7 @@ _EPISODE_STRIDE = np.uint64(0x9E3779B97F4A7C15)
 _TRANSITIONS_WANTED = 24
 _FORKS = (1,)
 _MANY_FORKS = (2,)
-_ALTERNATING = 0xAAAAAAAAAAAAAAAA
+_ALTERNATING = np.uint64(0xAAAAAAAAAAAAAAAA)
 
 
 def seed_streams(seeds: Sequence[int], *, forks: bool = False) -> npt.NDArray[Any]:
@@ -65,10 +65,9 @@ def seed_streams(seeds: Sequence[int], *, forks: bool = False) -> npt.NDArray[An
         if seed < 0:
             raise ValueError(f"seed must be a non-negative integer, got {seed}")
         sequence = np.random.SeedSequence(seed, spawn_key=_FORKS if forks else ())
-        key, gamma = sequence.generate_state(2, np.uint64)
-        record["key"] = key
-        record["gamma"] = _well_mixed_gamma(int(gamma))
-        record["episode"] = -1
+        record["key"], record["gamma"] = sequence.generate_state(2, np.uint64)
+    streams["gamma"] = _well_mixed_gammas(streams["gamma"])
+    streams["episode"] = -1
     return streams
 
 
@@ -93,17 +92,15 @@ def fork_streams(seed: int, count: int) -> npt.NDArray[Any]:
     words = words.reshape(count, 4)
     streams = np.zeros(count, dtype=STREAMS)
     streams["key"], streams["spies"], streams["draws"] = words[:, 0], words[:, 2], words[:, 3]
-    gammas = words[:, 1] | _ONE
-    unmixed = np.bitwise_count(gammas ^ (gammas >> _ONE)) < _TRANSITIONS_WANTED
-    streams["gamma"] = np.where(unmixed, gammas ^ np.uint64(_ALTERNATING), gammas)
+    streams["gamma"] = _well_mixed_gammas(words[:, 1])
     return streams
 
 
-def _well_mixed_gamma(word: int) -> int:
-    """An odd stride with enough bit transitions (Steele et al., section 5, ``mixGamma``)."""
-    gamma = word | 1
-    transitions = (gamma ^ (gamma >> 1)).bit_count()
-    return gamma if transitions >= _TRANSITIONS_WANTED else gamma ^ _ALTERNATING
+def _well_mixed_gammas(words: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+    """Odd strides with enough bit transitions (Steele et al., section 5, ``mixGamma``)."""
+    gammas = words | _ONE
+    transitions = np.bitwise_count(gammas ^ (gammas >> _ONE))
+    return np.where(transitions >= _TRANSITIONS_WANTED, gammas, gammas ^ _ALTERNATING)
 
 
 @kernel

@@ -333,13 +333,6 @@ def write_legal_bits(state: Any, rules: Any, legal: Any) -> None:
 
 
 @kernel
-def new_legal_bits(rules: Any) -> Any:
-    """Room for the legal actions of one position, uint64 (num_words,)."""
-    num_words = (pass_action(rules) + WORD_BITS) // WORD_BITS
-    return np.empty(num_words, np.uint64)
-
-
-@kernel
 def write_action_mask(legal: Any, mask: Any) -> None:
     """Write a mask of bits as one of bytes.
 

@@ -144,7 +144,7 @@ def step_game(
     reward = _take(records[0], setup[0], legal[0], action)
     table.write_legal_bits(state, rules, legal[0])
     table.write_action_mask(legal[0], mask)
-    observations.write_observation(state, rules, setup[0].observation, observation)
+    observations.write_observation(state, setup[0].observation, observation)
     return True, reward
 
 
@@ -241,7 +241,7 @@ def show_games(
     for i in range(first, stop):
         if chosen[i]:
             observations.write_observation(
-                records[i].state, setup[0].rules, setup[0].observation, observation_rows[i]
+                records[i].state, setup[0].observation, observation_rows[i]
             )
 
 
@@ -306,12 +306,12 @@ def read_recalls(rows: Any, states: Any) -> None:
 
 
 @entry_point
-def unpack_words(words: Any, rules: Any, rows: Any) -> None:
-    """Packed observations, uint64 (N, 6), to int8 (N, d); rules of shape (1,)."""
+def unpack_words(words: Any, rows: Any) -> None:
+    """Packed observations, uint64 (N, 6), to int8 (N, d)."""
     state = np.zeros(1, STATE)[0]
     for i in range(words.shape[0]):
         observations.read_packed(words[i], state)
-        observations.write_observation(state, rules[0], observations.RECALL, rows[i])
+        observations.write_observation(state, observations.RECALL, rows[i])
 
 
 @entry_point
@@ -346,13 +346,13 @@ def unpack_observations(words: npt.NDArray[np.uint64], hand_size: int = 5) -> np
         int8 (N, d).
 
     Raises:
-        ValueError: words of another shape or dtype.
+        ValueError: words of another shape or dtype, or a hand size out of range.
     """
-    rules = Rules(hand_size=hand_size)
+    hand_size = Rules(hand_size=hand_size).hand_size
     _check_words(words, len(PACKED_WORDS))
     width = len(observations.observation_high("recall", hand_size))
     rows = np.empty((len(words), width), dtype=np.int8)
-    unpack_words(np.ascontiguousarray(words), rules.record, rows)
+    unpack_words(np.ascontiguousarray(words), rows)
     return rows
 
 
@@ -367,7 +367,7 @@ def unpack_masks(words: npt.NDArray[np.uint64], hand_size: int = 5) -> npt.NDArr
         int8 (N, n).
 
     Raises:
-        ValueError: words of another shape or dtype.
+        ValueError: words of another shape or dtype, or a hand size out of range.
     """
     actions = action_table(Rules(hand_size=hand_size).hand_size)
     _check_words(words, actions.num_words)
@@ -590,8 +590,8 @@ class Games:
         Raises:
             IllegalActionError: nothing changed.
         """
-        width, mask_width = self._widths
-        observation, mask = np.empty(width, np.int8), np.empty(mask_width, np.int8)
+        observation = np.empty(len(self.observation_high), np.int8)
+        mask = np.empty(self.table.num_actions, np.int8)
         self._refresh()
         records = self.records
         taken, reward = step_game(records, self._setup, self._legal, action, observation, mask)

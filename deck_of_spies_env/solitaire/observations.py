@@ -246,12 +246,11 @@ def _window(fields: _Fields, observation: int, begin: int) -> np.uint64:
 
 
 @kernel
-def write_observation(state: Any, rules: Any, observation: int, out: Any) -> None:
+def write_observation(state: Any, observation: int, out: Any) -> None:
     """Write an observation.
 
     Args:
         state: record of dtype STATE.
-        rules: record of dtype RULES.
         observation: RECALL or TABLE.
         out: contiguous int8 array of shape (d,), overwritten.
     """

@@ -109,36 +109,44 @@ def _play_out(record: Any, rules: Any, policy: Any, legal: Any) -> int:
 _NO_ACTION = -(1 << 62)
 
 
-@entry_point
-def play_out_randomly(
-    records: Any, rules: Any, legal: Any, decisions: Any, first: int, stop: int
+@kernel
+def _play_all_out(
+    records: Any, rules: Any, policy: Any, legal: Any, decisions: Any, first: int, stop: int
 ) -> int:
-    """Random play to the end: returns the number of games played, fewer if an action is illegal.
+    """Play games to the end under a policy, up to the first illegal action.
 
     Args:
         records: shape (N,), dtype SNAPSHOT; changed in place.
         rules: shape (1,), dtype RULES.
-        legal: room for one mask of bits.
+        policy: a compiled policy.
+        legal: uint64 (num_words,), room for one mask of bits.
         decisions: int64 (N,), overwritten with the result of each game (see _play_out).
         first, stop: the games of this call.
+
+    Returns:
+        The game with the illegal action, or ``stop``.
     """
     for i in range(first, stop):
-        decisions[i] = _play_out(records[i], rules[0], random_action, legal)
+        decisions[i] = _play_out(records[i], rules[0], policy, legal)
         if decisions[i] < 0:
             return i
     return stop
+
+
+@entry_point
+def play_out_randomly(
+    records: Any, rules: Any, legal: Any, decisions: Any, first: int, stop: int
+) -> int:
+    """Random play to the end; as _play_all_out."""
+    return _play_all_out(records, rules, random_action, legal, decisions, first, stop)
 
 
 @entry_point
 def play_out_greedily(
     records: Any, rules: Any, legal: Any, decisions: Any, first: int, stop: int
 ) -> int:
-    """Greedy play to the end; as play_out_randomly."""
-    for i in range(first, stop):
-        decisions[i] = _play_out(records[i], rules[0], greedy_action, legal)
-        if decisions[i] < 0:
-            return i
-    return stop
+    """Greedy play to the end; as _play_all_out."""
+    return _play_all_out(records, rules, greedy_action, legal, decisions, first, stop)
 
 
 @cache
@@ -183,11 +191,7 @@ def _with_policy(policy: Callable[..., Any]) -> PlayOutKernel:
     def play_out_with_policy(
         records: Any, rules: Any, legal: Any, decisions: Any, first: int, stop: int
     ) -> int:
-        for i in range(first, stop):
-            decisions[i] = _play_out(records[i], rules[0], policy, legal)
-            if decisions[i] < 0:
-                return i
-        return stop
+        return _play_all_out(records, rules, policy, legal, decisions, first, stop)
 
     return play_out_with_policy
 

@@ -115,12 +115,9 @@ class DeckOfSpiesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
             compile_packing()
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._resets_next_step = self.autoreset_mode == AutoresetMode.NEXT_STEP
-        self._resets_same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
         self._seeded = np.zeros(num_envs, dtype=np.bool_)
         self._awaiting_reset = np.zeros(num_envs, dtype=np.bool_)
         self._everyone = np.ones(num_envs, dtype=np.bool_)
-        self._nobody = np.zeros(num_envs, dtype=np.bool_)
         compile_engine()
 
     # --- Gymnasium ---
@@ -148,7 +145,7 @@ class DeckOfSpiesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
             self.games.renew()
         self.games.deal(chosen, start)
         if not chosen.all():
-            self.games.show()
+            self.games.show(~chosen)
         self._awaiting_reset &= ~chosen
         return self.games.observations, self._mask_infos(chosen)
 
@@ -168,19 +165,22 @@ class DeckOfSpiesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         """
         games = self.games
         given = action_array(actions, self.num_envs)
-        resetting = self._awaiting_reset if self._resets_next_step else None
+        in_same_step = self.autoreset_mode is AutoresetMode.SAME_STEP
+        in_next_step = self.autoreset_mode is AutoresetMode.NEXT_STEP
+        resetting = self._awaiting_reset if in_next_step else None
         num_over = games.step(given, dealing=resetting, renew=self._copy)
         terminated = games.terminated
         infos: Infos = {}
-        if self._resets_same_step:
+        if in_same_step:
             if num_over:
                 infos = self._finish_in_place(terminated)
         else:
             self._awaiting_reset = terminated.copy()
         infos["action_mask"], infos["_action_mask"] = games.masks, self._everyone.copy()
-        if num_over and not self._resets_same_step:
+        if num_over and not in_same_step:
             infos |= self._ending_infos(terminated)
-        return games.observations, games.rewards, terminated, self._nobody.copy(), infos
+        truncated = np.zeros(self.num_envs, dtype=np.bool_)
+        return games.observations, games.rewards, terminated, truncated, infos
 
     def render(self) -> tuple[str, ...] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The tables as text in render mode ``"ansi"``, else None."""
