@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
-import subprocess
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+from agents.training.versions import git_commit, versions_of
 
 LIBRARIES = (
     "deck_of_spies_env",
@@ -36,37 +36,11 @@ def cpu_model() -> str:
     return platform.processor() or platform.machine()
 
 
-def commit() -> str:
-    """The git commit of the project, with ``-dirty`` if files differ from it."""
-    try:
-        described = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-    return described.stdout.strip()
-
-
-def versions() -> dict[str, str]:
-    """Versions of the libraries that are installed."""
-    found = {"python": platform.python_version()}
-    for name in LIBRARIES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
 def circumstances() -> dict[str, Any]:
     """Processor, cores, versions and commit."""
     return {
         "cpu": cpu_model(),
         "cores": os.cpu_count(),
-        "versions": versions(),
-        "commit": commit(),
+        "versions": versions_of(LIBRARIES),
+        "commit": git_commit(),
     }

@@ -7,9 +7,11 @@ from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.vector import AutoresetMode
 
 import deck_of_spies_env  # noqa: F401  (registers the ids)
 from deck_of_spies_env.solitaire.env import DeckOfSpiesEnv
+from deck_of_spies_env.solitaire.vector_env import DeckOfSpiesVectorEnv
 
 RANKS = "A23456789TJQK"
 SUITS = "cdhs"
@@ -93,3 +95,30 @@ def legal_actions(env: DeckOfSpiesEnv) -> dict[TextAction, int]:
 def sets_of(env: DeckOfSpiesEnv, kind: str) -> set[str]:
     """The legal card sets of one kind, each written as one text."""
     return {" ".join(cards) for other, cards in legal_actions(env) if other == kind}
+
+
+SHORT = completed(
+    {
+        "hand": ["5d", "6d", "9c", "9d", "2c"],
+        "spy": ["5c"],
+        "spy_deck": ["7c", "Js", "Qs"],
+        "draw_deck": ["2d", "3c", "4c", "4d", "As", "Kh", "Kd"],
+        "draw_discard": ["Jh", "Jd", "Jc", "Qd", "Qh", "Ah"],
+    }
+)
+"""Four spies only: episodes of 4 to 8 steps, so that many resets happen."""
+
+
+def native(
+    num_envs: int = 4, mode: AutoresetMode = AutoresetMode.NEXT_STEP, **arguments: Any
+) -> DeckOfSpiesVectorEnv:
+    """Make the native vector environment."""
+    envs = gym.make_vec(
+        "DeckOfSpies-v0",
+        num_envs=num_envs,
+        vectorization_mode="vector_entry_point",
+        autoreset_mode=mode,
+        **arguments,
+    )
+    assert isinstance(envs, DeckOfSpiesVectorEnv)
+    return envs

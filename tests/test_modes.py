@@ -16,10 +16,10 @@ from copy import deepcopy
 from itertools import pairwise
 from typing import Any, cast
 
-import gymnasium as gym
 import numpy as np
 import pytest
-from conftest import ALL_CARDS, TextAction, Zones, completed, in_order
+from conftest import ALL_CARDS, SHORT, TextAction, Zones, in_order
+from conftest import native as native_envs
 from gymnasium.vector import AutoresetMode
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -53,34 +53,12 @@ WAYS: list[dict[str, Any]] = [
 ]
 """Ways to hand out what a step gives."""
 
-SHORT = completed(
-    {
-        "hand": ["5d", "6d", "9c", "9d", "2c"],
-        "spy": ["5c"],
-        "spy_deck": ["7c", "Js", "Qs"],
-        "draw_deck": ["2d", "3c", "4c", "4d", "As", "Kh", "Kd"],
-        "draw_discard": ["Jh", "Jd", "Jc", "Qd", "Qh", "Ah"],
-    }
-)
-"""Four spies only: episodes of 4 to 8 steps, so that many resets happen."""
-
-
 # --- Tools ----------------------------------------------------------------------------------------
 
 
-def native(
-    num_envs: int = 5, mode: AutoresetMode = AutoresetMode.NEXT_STEP, **arguments: Any
-) -> DeckOfSpiesVectorEnv:
-    """Make the native vector environment."""
-    envs = gym.make_vec(
-        "DeckOfSpies-v0",
-        num_envs=num_envs,
-        vectorization_mode="vector_entry_point",
-        autoreset_mode=mode,
-        **arguments,
-    )
-    assert isinstance(envs, DeckOfSpiesVectorEnv)
-    return envs
+def native(num_envs: int = 5, *arguments: Any, **named: Any) -> DeckOfSpiesVectorEnv:
+    """The native vector environment, of five games if nothing else is said."""
+    return native_envs(num_envs, *arguments, **named)
 
 
 def assert_equal(first: Any, second: Any, where: str) -> None:

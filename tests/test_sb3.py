@@ -12,7 +12,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from conftest import completed, new_env
+from conftest import SHORT, new_env
 from numpy.typing import NDArray
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
@@ -33,17 +33,6 @@ ARGUMENTS: list[dict[str, Any]] = [
     {"rules": {"hand_size": 4, "eager_reshuffle": True}, "objective": "keys"},
     {"rules": Rules(hand_size=7, idle_ace=False), "illegal_action": "lose"},
 ]
-
-SHORT = completed(
-    {
-        "hand": ["5d", "6d", "9c", "9d", "2c"],
-        "spy": ["5c"],
-        "spy_deck": ["7c", "Js", "Qs"],
-        "draw_deck": ["2d", "3c", "4c", "4d", "As", "Kh", "Kd"],
-        "draw_discard": ["Jh", "Jd", "Jc", "Qd", "Qh", "Ah"],
-    }
-)
-"""Four spies only: episodes of 4 to 8 steps, so that many end."""
 
 
 def dummy(

@@ -17,7 +17,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from conftest import completed, new_env
+from conftest import SHORT, completed, native, new_env
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 from numpy.typing import NDArray
 
@@ -35,33 +35,7 @@ ARGUMENTS: list[dict[str, Any]] = [
     {"rules": {"hand_size": 4}, "observation": "table", "illegal_action": "lose"},
 ]
 
-SHORT = completed(
-    {
-        "hand": ["5d", "6d", "9c", "9d", "2c"],
-        "spy": ["5c"],
-        "spy_deck": ["7c", "Js", "Qs"],
-        "draw_deck": ["2d", "3c", "4c", "4d", "As", "Kh", "Kd"],
-        "draw_discard": ["Jh", "Jd", "Jc", "Qd", "Qh", "Ah"],
-    }
-)
-"""Four spies only: episodes of 4 to 8 steps, so that many resets happen."""
-
 Result = tuple[Any, Any, Any, Any, dict[str, Any]]
-
-
-def native(
-    num_envs: int = NUM_ENVS, mode: AutoresetMode = AutoresetMode.NEXT_STEP, **arguments: Any
-) -> DeckOfSpiesVectorEnv:
-    """Make the native vector environment."""
-    envs = gym.make_vec(
-        "DeckOfSpies-v0",
-        num_envs=num_envs,
-        vectorization_mode="vector_entry_point",
-        autoreset_mode=mode,
-        **arguments,
-    )
-    assert isinstance(envs, DeckOfSpiesVectorEnv)
-    return envs
 
 
 def sync(

@@ -13,11 +13,8 @@ from __future__ import annotations
 
 import csv
 import json
-import platform
 import random
 import shutil
-import subprocess
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +32,12 @@ from stable_baselines3.common.logger import (
 from agents.ppo import BEST_MODEL, LAST_MODEL
 from agents.training.config import ConfigError, TrainConfig
 from agents.training.models import save_model
+from agents.training.versions import git_commit, versions_of
 from deck_of_spies_env.files import write_text_atomically
 from deck_of_spies_env.integrations.sb3 import DeckOfSpiesVecEnv
 
 _LIBRARIES = (
+    "deck_of_spies_env",
     "gymnasium",
     "numpy",
     "numba",
@@ -174,26 +173,7 @@ class RunDirectory:
 
 
 def _versions() -> dict[str, str]:
-    versions = {name: version(name) for name in _LIBRARIES}
-    versions["deck_of_spies_env"] = version("deck_of_spies_env")
-    versions["python"] = platform.python_version()
-    versions["git_commit"] = _git_commit()
-    return versions
-
-
-def _git_commit() -> str:
-    here = Path(__file__).parent
-    try:
-        described = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=40"],
-            cwd=here,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-    return described.stdout.strip()
+    return {**versions_of(_LIBRARIES), "git_commit": git_commit()}
 
 
 def _next_name(folder: Path, stem: str, suffix: str) -> str:
