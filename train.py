@@ -58,6 +58,7 @@ def make_model(config: TrainConfig, envs: DeckOfSpiesVecEnv, device: torch.devic
         gae_lambda=ppo.gae_lambda,
         clip_range=ppo.clip_range,
         ent_coef=ppo.ent_coef,
+        final_ent_coef=ppo.final_ent_coef,
         vf_coef=ppo.vf_coef,
         max_grad_norm=ppo.max_grad_norm,
         normalize_advantage=ppo.normalize_advantage,

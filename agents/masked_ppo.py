@@ -91,11 +91,16 @@ class MaskedPPO(MaskablePPO):
     Args:
         args: as of MaskablePPO; ``clip_range_vf`` is not supported.
         threads: how many share an update. The same number gives the same result.
+        final_ent_coef: entropy bonus at the end of training, linear in between; None for the same
+            throughout.
         kwargs: as of MaskablePPO.
     """
 
-    def __init__(self, *args: Any, threads: int = 1, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, threads: int = 1, final_ent_coef: float | None = None, **kwargs: Any
+    ) -> None:
         self.threads = threads
+        self.final_ent_coef = final_ent_coef
         super().__init__(*args, **{"rollout_buffer_class": TensorRolloutBuffer, **kwargs})
         if self.clip_range_vf is not None:
             raise ValueError("clip_range_vf is not supported")
@@ -196,7 +201,7 @@ class MaskedPPO(MaskablePPO):
         policy_loss = -gain.sum() / size
         value_loss = mse_loss(values.flatten(), share.returns, reduction="sum") / size
         entropy_loss = -cast(th.Tensor, entropies).sum() / size
-        loss = policy_loss + self.ent_coef * entropy_loss + self.vf_coef * value_loss
+        loss = policy_loss + self._ent_coef_now() * entropy_loss + self.vf_coef * value_loss
         parameters = list(self.policy.parameters())
         gradients = th.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
         with th.no_grad():
@@ -207,6 +212,12 @@ class MaskedPPO(MaskablePPO):
 
     def _clip_range_now(self) -> float:
         return cast(Any, self.clip_range)(self._current_progress_remaining)
+
+    def _ent_coef_now(self) -> float:
+        if self.final_ent_coef is None:
+            return self.ent_coef
+        remaining = self._current_progress_remaining
+        return self.final_ent_coef + remaining * (self.ent_coef - self.final_ent_coef)
 
     def _log(self, figures: list[_Figures], first_of_last_epoch: int) -> None:
         """What MaskablePPO logs: means over the update, the divergence over its last epoch."""

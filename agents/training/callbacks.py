@@ -114,12 +114,6 @@ class TrainingCallback(BaseCallback):
         if self.num_timesteps >= self._next_checkpoint:
             self._next_checkpoint = self.num_timesteps + self._config.checkpoint_every
             self._run.save_checkpoint(self._model(), self._envs, self._notes())
-        progress = 1 - self.num_timesteps / self._config.ppo.total_timesteps
-        ppo = self._config.ppo
-        if ppo.final_ent_coef is not None:
-            self._model().ent_coef = ppo.final_ent_coef + progress * (
-                ppo.ent_coef - ppo.final_ent_coef
-            )
 
     def _on_step(self) -> bool:
         infos: list[dict[str, Any]] = self.locals["infos"]

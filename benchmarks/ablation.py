@@ -1,0 +1,153 @@
+"""Variants of the recipe under one small budget of processor time, a few seeds each.
+
+``python -m benchmarks.ablation [--arms NAME ...] [--seeds 0 1 2] [--seconds 300]``
+
+An arm is the main recipe with some fields changed, see ``configs/ablation.yaml``. Every run learns
+for the same processor time on one thread, with its schedules running over that time, and is then
+judged by greedy play on 20,000 deals that it has not met. Each run leaves one JSON file, and runs
+that have left theirs are not repeated, so a long study can be made in parts. With ``--table`` the
+runs that there are become the table of ``docs/RESULTS_LOG.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from stable_baselines3.common.callbacks import BaseCallback
+
+from agents.masked_ppo import MaskedPPO
+from agents.ppo import PPOAgent
+from agents.training.callbacks import Score
+from agents.training.config import read_command_line
+from benchmarks.machine import circumstances
+from deck_of_spies_env.evaluation.matches import play_deals
+from deck_of_spies_env.evaluation.seeds import deal_seeds
+from deck_of_spies_env.files import write_text_atomically
+from train import make_envs, make_model
+
+RESULTS = Path(__file__).parent / "results" / "ablation"
+CONFIGS = Path(__file__).parents[1] / "configs"
+DEALS = 20_000
+MORE_STEPS_THAN_ANY_RUN = 1_000_000_000
+
+
+def arms() -> dict[str, dict[str, Any]]:
+    """The fields of the recipe that each arm changes."""
+    return yaml.safe_load((CONFIGS / "ablation.yaml").read_text())
+
+
+class _Budget(BaseCallback):
+    """Ends training, and the model's schedules, when the processor time is used up."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds = seconds
+        self._started = 0.0
+
+    @property
+    def used(self) -> float:
+        """Processor seconds since the start of training."""
+        return time.process_time() - self._started
+
+    def _on_training_start(self) -> None:
+        self._started = time.process_time()
+
+    def _on_step(self) -> bool:
+        return self.used < self.seconds
+
+    def remaining(self, *_: Any) -> None:
+        """Stands in for the model's own progress, which counts decisions."""
+        self.model._current_progress_remaining = max(1 - self.used / self.seconds, 0.0)
+
+
+def run(arm: str, seed: int, seconds: float) -> dict[str, Any]:
+    """Train one arm with one seed for its budget, and judge it."""
+    fields = [f"--{name}={json.dumps(value)}" for name, value in arms()[arm].items()]
+    recipe = ["--config", str(CONFIGS / "deck_of_spies.yaml"), "--seed", str(seed), *fields]
+    config, _, _ = read_command_line(recipe)
+    torch.set_num_threads(1)
+    _learn(make_model(config, make_envs(config), torch.device("cpu")), 5.0)  # compiles
+    model = make_model(config, make_envs(config), torch.device("cpu"))
+    started = time.perf_counter()
+    used = _learn(model, seconds)
+    wall = time.perf_counter() - started
+    result = play_deals(PPOAgent(model.policy), deal_seeds("select", 1_000 + seed, DEALS))  # type: ignore[arg-type]
+    return {
+        "arm": arm,
+        "seed": seed,
+        "changes": arms()[arm],
+        "cpu_seconds": used,
+        "wall_seconds": wall,
+        "decisions": model.num_timesteps,
+        "deals": DEALS,
+        "score": Score.of(result)._asdict(),
+        "circumstances": circumstances(),
+    }
+
+
+def _learn(model: MaskedPPO, seconds: float) -> float:
+    budget = _Budget(seconds)
+    model._update_current_progress_remaining = budget.remaining
+    model.learn(MORE_STEPS_THAN_ANY_RUN, callback=budget)
+    return budget.used
+
+
+def table(runs: list[dict[str, Any]]) -> str:
+    """Mean and spread over the seeds of each arm, as markdown."""
+    lines = [
+        "| arm | changes | seeds | million decisions | win rate | Key Spies | 12 of 12 |",
+        "|---|---|---:|---:|---|---|---|",
+    ]
+    for arm in sorted({run["arm"] for run in runs}, key=list(arms()).index):
+        of_arm = [run for run in runs if run["arm"] == arm]
+        decisions = statistics.mean(run["decisions"] for run in of_arm) / 1e6
+        changes = ", ".join(f"`{k}: {v}`" for k, v in of_arm[0]["changes"].items()) or "none"
+        cells = [f"{arm} | {changes} | {len(of_arm)} | {decisions:.1f}"]
+        for name, scale, form in (
+            ("win_rate", 100, ".2f"),
+            ("key_spies", 1, ".3f"),
+            ("perfect", 100, ".2f"),
+        ):
+            values = [scale * run["score"][name] for run in of_arm]
+            spread = f" ({min(values):{form}}-{max(values):{form}})" if len(values) > 1 else ""
+            cells.append(f"{statistics.mean(values):{form}}{spread}")
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Make those runs that are missing, seed by seed, all arms in turn."""
+    known = arms()
+    parser = argparse.ArgumentParser(description="Variants of the recipe, equal processor time.")
+    parser.add_argument(
+        "--arms", nargs="+", choices=list(known), default=list(known), metavar="ARM"
+    )
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--seconds", type=float, default=300.0, help="processor time of each run")
+    parser.add_argument("--table", action="store_true", help="print the table of what there is")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where the JSON files are")
+    args = parser.parse_args()
+    if args.table:
+        runs = [json.loads(path.read_text()) for path in sorted(args.results.glob("*.json"))]
+        sys.stdout.write(table(runs))
+        return
+    args.results.mkdir(parents=True, exist_ok=True)
+    for seed in args.seeds:
+        for arm in args.arms:
+            path = args.results / f"{arm}-seed{seed}.json"
+            if not path.exists():
+                result = run(arm, seed, args.seconds)
+                write_text_atomically(path, json.dumps(result, indent=1) + "\n")
+                sys.stderr.write(f"{arm} {seed}: {result['score']}\n")
+
+
+if __name__ == "__main__":
+    main()
