@@ -1,31 +1,54 @@
 """Agents by name, weakest to strongest, each in a file of its own.
 
 >>> agent = make_agent("greedy")
+
+An agent is named by ``NAME``, ``NAME=PATH`` where it plays from a model file, and
+``NAME:OPTION=VALUE,...`` where it has options.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Any, cast
 
 from deck_of_spies_env.agent import Agent
 from deck_of_spies_env.solitaire.rules import Rules
 
 
-class Entry(NamedTuple):
+class AgentError(ValueError):
+    """An agent that can't be made; the message is one line for the user."""
+
+
+def whole_number(text: str) -> int:
+    """An option's value that counts something, at least 1.
+
+    Raises:
+        ValueError: what it must be.
+    """
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 1_000_000):
+        raise ValueError("must be a whole number of 1 to 1,000,000")
+    return int(text)
+
+
+@dataclass(frozen=True)
+class Entry:
     """A registered agent.
 
     Attributes:
-        factory: ``module:function``, called with (rules, path or None).
+        factory: ``module:function``, called with the rules, the path or None, and the options
+            given, by name.
         summary: one line for listings.
         takes_path: whether ``name=path`` makes sense.
+        options: option name -> what reads its value, raising ValueError for a bad one.
     """
 
     factory: str
     summary: str
     takes_path: bool = False
+    options: Mapping[str, Callable[[str], Any]] = field(default_factory=dict[str, Any])
 
 
 REGISTRY: dict[str, Entry] = {
@@ -40,28 +63,51 @@ MODELS = Path(__file__).parent / "models"
 """Where the shipped models lie, with their cards."""
 
 
-class AgentError(ValueError):
-    """An agent that can't be made; the message is one line for the user."""
-
-
 def make_agent(spec: str, rules: Rules | None = None) -> Agent:
-    """An agent from ``name`` or ``name=path``.
+    """An agent from ``name``, ``name=path`` or ``name:option=value,...``.
 
     Args:
-        spec: a name in REGISTRY, with the path of a model where the agent takes one.
+        spec: a name in REGISTRY, with the path of a model or with options where it takes them.
         rules: the rule set to be played; None for the default.
 
     Raises:
-        AgentError: an unknown name (the message lists the known ones), a path where there is none
-            to give, or a model that can't be used.
+        AgentError: an unknown name (the message lists the known ones), a path or an option where
+            there is none to give, a bad value, or a model that can't be used.
     """
-    name, separator, path = spec.partition("=")
+    name, separator, rest = _split(spec)
     if name not in REGISTRY:
         raise AgentError(f"unknown agent {name!r}; there are {', '.join(REGISTRY)}")
     entry = REGISTRY[name]
-    if separator and not (entry.takes_path and path):
+    if separator == "=" and not (entry.takes_path and rest):
         takes = "a path" if entry.takes_path else "no path"
         raise AgentError(f"bad agent {spec!r}: {name} takes {takes}")
+    options = _read_options(spec, name, rest) if separator == ":" else {}
+    path = Path(rest) if separator == "=" else None
     module, function = entry.factory.split(":")
-    factory = cast(Callable[[Rules, Path | None], Agent], getattr(import_module(module), function))
-    return factory(rules or Rules(), Path(path) if path else None)
+    factory = cast(Callable[..., Agent], getattr(import_module(module), function))
+    return factory(rules or Rules(), path, **options)
+
+
+def _split(spec: str) -> tuple[str, str, str]:
+    """Name, ``=`` or ``:`` or nothing, and what follows: the first of the two decides."""
+    separators = [character for character in spec if character in "=:"]
+    return spec.partition(separators[0] if separators else "=")
+
+
+def _read_options(spec: str, name: str, written: str) -> dict[str, Any]:
+    known = REGISTRY[name].options
+    if not known:
+        raise AgentError(f"bad agent {spec!r}: {name} takes no options")
+    options: dict[str, Any] = {}
+    for part in written.split(","):
+        option, _, value = part.partition("=")
+        if option not in known or option in options:
+            raise AgentError(
+                f"bad agent {spec!r}: write {name}:OPTION=VALUE,... with the options "
+                f"{', '.join(known)}, each at most once"
+            )
+        try:
+            options[option] = known[option](value)
+        except ValueError as error:
+            raise AgentError(f"bad agent {spec!r}: {option} {error}, got {value!r}") from None
+    return options
