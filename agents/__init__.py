@@ -54,6 +54,11 @@ class Entry:
 REGISTRY: dict[str, Entry] = {
     "random": Entry("agents.random:make", "uniform over the legal actions"),
     "greedy": Entry("agents.greedy:make", "recruits when it can, as cheaply as it can"),
+    "afterstate": Entry(
+        "agents.afterstate:make",
+        "a value network over afterstates; afterstate=PATH takes a run directory or a model file",
+        True,
+    ),
     "ppo": Entry(
         "agents.ppo:make", "MaskablePPO; ppo=PATH takes a run directory or a model file", True
     ),

@@ -25,13 +25,13 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from agents.masked_ppo import MaskedPPO
 from agents.ppo import PPOAgent
-from agents.training.callbacks import Score
 from agents.training.config import read_command_line
+from agents.training.judging import Score
+from agents.training.ppo import make_envs, make_model
 from benchmarks.machine import circumstances
 from deck_of_spies_env.evaluation.matches import play_deals
 from deck_of_spies_env.evaluation.seeds import deal_seeds
 from deck_of_spies_env.files import write_text_atomically
-from train import make_envs, make_model
 
 RESULTS = Path(__file__).parent / "results" / "ablation"
 CONFIGS = Path(__file__).parents[1] / "configs"

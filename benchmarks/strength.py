@@ -24,13 +24,13 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from agents.ppo import PPOAgent
 from agents.training.config import read_command_line
+from agents.training.ppo import make_envs, make_model
 from benchmarks.machine import circumstances
 from deck_of_spies_env.evaluation.matches import play_deals
 from deck_of_spies_env.evaluation.seeds import deal_seeds
 from deck_of_spies_env.evaluation.statistics import wilson_interval
 from deck_of_spies_env.files import write_text_atomically
 from deck_of_spies_env.integrations.sb3 import make_vec_env
-from train import make_envs, make_model
 
 RESULTS = Path(__file__).parent / "results" / "strength"
 RECIPE = str(Path(__file__).parents[1] / "configs" / "deck_of_spies.yaml")

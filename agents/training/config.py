@@ -16,6 +16,7 @@ from typing import Any, Literal, NoReturn
 
 from jsonargparse import ActionConfigFile, ArgumentParser  # pyright: ignore[reportPrivateImportUsage]
 
+from agents.vectors import LANES
 from deck_of_spies_env import ENV_IDS
 from deck_of_spies_env.solitaire.games import scoring_of
 from deck_of_spies_env.solitaire.rules import Rules
@@ -51,6 +52,13 @@ class EnvConfig:
             scoring_of("win" if self.objective is None else self.objective, self.shaping)
         except ValueError as error:
             raise ValueError(f"env: {error}") from None
+
+    @property
+    def resolved_objective(self) -> str | dict[str, float]:
+        """The objective, which is that of the id where none is given."""
+        if self.objective is None:
+            return ENV_IDS[self.id].get("objective", "win")
+        return self.objective
 
     def arguments(self) -> dict[str, Any]:
         """Arguments for the environment's constructor."""
@@ -135,6 +143,42 @@ class PPOConfig:
 
 
 @dataclass(frozen=True)
+class TDConfig:
+    """TD(lambda) on afterstates, see ``agents/training/td.py``.
+
+    Args:
+        total_timesteps: decisions to train for, over all games.
+        learning_rate: of Adam, at the start.
+        final_learning_rate: at the end; linear in between.
+        n_steps: decisions per game between two passes of learning.
+        batch_size: minibatch.
+        trace_decay: lambda, how far a target looks beyond the next decision.
+        exploration: probability of a random action at the start; falls to 0 linearly.
+    """
+
+    total_timesteps: int = 1_000_000
+    learning_rate: float = 2e-3
+    final_learning_rate: float = 0.0
+    n_steps: int = 64
+    batch_size: int = 2048
+    trace_decay: float = 0.95
+    exploration: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("total_timesteps", "learning_rate", "batch_size"):
+            _positive(f"td.{name}", getattr(self, name))
+        if self.n_steps < 2:
+            raise ValueError(f"td.n_steps must be at least 2, got {self.n_steps}")
+        if self.final_learning_rate < 0:
+            raise ValueError(
+                f"td.final_learning_rate must not be negative, got {self.final_learning_rate}"
+            )
+        for name in ("trace_decay", "exploration"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"td.{name} must be in 0-1, got {getattr(self, name)}")
+
+
+@dataclass(frozen=True)
 class EvaluationConfig:
     """Evaluation during training: deterministic masked play on held-out deals.
 
@@ -159,6 +203,7 @@ class TrainConfig:
     """A training run.
 
     Args:
+        algorithm: ``ppo`` for MaskablePPO, ``afterstate`` for a value network by TD(lambda).
         name: of the run; the run directory is ``runs/NAME-seedSEED`` unless run_dir is given.
         seed: seed of everything, 0 to 2^24 - 1.
         threads: how many share an update.
@@ -167,6 +212,7 @@ class TrainConfig:
         run_dir: where to write, or None for the default.
     """
 
+    algorithm: Literal["ppo", "afterstate"] = "ppo"
     name: str = "deck_of_spies"
     seed: int = 0
     threads: int = 1
@@ -176,6 +222,7 @@ class TrainConfig:
     env: EnvConfig = field(default_factory=EnvConfig)
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)
+    td: TDConfig = field(default_factory=TDConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
 
     def __post_init__(self) -> None:
@@ -190,9 +237,31 @@ class TrainConfig:
                 f"ppo.n_steps x env.num_envs is {rollout}: with ppo.batch_size "
                 f"{self.ppo.batch_size} a minibatch of one decision is left over"
             )
+        if self.algorithm == "afterstate":
+            self._check_afterstate()
         _positive("checkpoint_every", self.checkpoint_every)
         if not self.name or "/" in self.name:
             raise ValueError(f"name must be a plain file name, got {self.name!r}")
+
+    def _check_afterstate(self) -> None:
+        for name in ("hidden", "head"):
+            if getattr(self.policy, name) % LANES:
+                raise ValueError(
+                    f"policy.{name} must be a multiple of {LANES} for algorithm afterstate, "
+                    f"got {getattr(self.policy, name)}"
+                )
+        if self.env.shaping is not None:
+            raise ValueError("env.shaping: algorithm afterstate learns final counts, not rewards")
+
+    @property
+    def total_timesteps(self) -> int:
+        """Decisions to train for."""
+        return (self.ppo if self.algorithm == "ppo" else self.td).total_timesteps
+
+    @property
+    def model_suffix(self) -> str:
+        """Of the run's model files."""
+        return ".zip" if self.algorithm == "ppo" else ".safetensors"
 
     @property
     def directory(self) -> Path:
@@ -233,10 +302,12 @@ def read_command_line(arguments: Sequence[str]) -> tuple[TrainConfig, Path | Non
 def _check_same_run(original: TrainConfig, changed: TrainConfig) -> None:
     """Raise ConfigError if games, network or seed of a run differ from what they were."""
     for name, before, after in (
+        ("algorithm", original.algorithm, changed.algorithm),
         ("env", original.env, changed.env),
         ("policy", original.policy, changed.policy),
         ("seed", original.seed, changed.seed),
         ("ppo.n_steps", original.ppo.n_steps, changed.ppo.n_steps),
+        ("td.n_steps", original.td.n_steps, changed.td.n_steps),
     ):
         if before != after:
             raise ConfigError(f"{name} can't change when a run goes on: it was {before}")
@@ -244,7 +315,7 @@ def _check_same_run(original: TrainConfig, changed: TrainConfig) -> None:
 
 def _parse(arguments: Sequence[str]) -> tuple[TrainConfig, str]:
     parser = ArgumentParser(
-        exit_on_error=False, allow_abbrev=False, description="Train MaskablePPO from a config."
+        exit_on_error=False, allow_abbrev=False, description="Train an agent from a config."
     )
     parser.add_argument("--config", action=ActionConfigFile, help="a file of configs/")
     parser.add_argument("--resume", metavar="RUN_DIR", help="go on from the last checkpoint")

@@ -5,23 +5,19 @@ versions.json       versions of the libraries, and the git commit
 progress.csv        training log, beside TensorBoard's event files
 evaluations.csv     one row per evaluation on held-out deals
 checkpoint/         the last checkpoint: model, games, random states
-best_model.zip      best by the configured measure
-last_model.zip      the end of training
+best_model.*        best by the configured measure: .zip of PPO, .safetensors of a value network
+last_model.*        the end of training
 """
 
 from __future__ import annotations
 
 import csv
 import json
-import random
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-import torch as th
 from filelock import FileLock, Timeout
-from sb3_contrib import MaskablePPO
 from stable_baselines3.common.logger import (
     CSVOutputFormat,
     KVWriter,
@@ -29,12 +25,10 @@ from stable_baselines3.common.logger import (
     TensorBoardOutputFormat,
 )
 
-from agents.ppo import BEST_MODEL, LAST_MODEL
+from agents.model_files import BEST_MODEL, LAST_MODEL
 from agents.training.config import ConfigError, TrainConfig
-from agents.training.models import save_model
 from agents.training.versions import git_commit, versions_of
 from deck_of_spies_env.files import write_text_atomically
-from deck_of_spies_env.integrations.sb3 import DeckOfSpiesVecEnv
 
 _LIBRARIES = (
     "deck_of_spies_env",
@@ -45,7 +39,6 @@ _LIBRARIES = (
     "stable-baselines3",
     "sb3-contrib",
 )
-_MODEL, _STATE = "model.zip", "state.pt"
 
 
 class RunDirectory:
@@ -59,8 +52,8 @@ class RunDirectory:
     def __init__(self, path: Path, config: TrainConfig) -> None:
         self.path = path
         self.config = config
-        self.best_model = path / BEST_MODEL
-        self.last_model = path / LAST_MODEL
+        self.best_model = path / f"{BEST_MODEL}{config.model_suffix}"
+        self.last_model = path / f"{LAST_MODEL}{config.model_suffix}"
         self._evaluations = path / "evaluations.csv"
         self._checkpoint = path / "checkpoint"
         self._checkpoint_before = path / ".checkpoint.old"
@@ -98,25 +91,16 @@ class RunDirectory:
         formats: list[KVWriter] = [table, TensorBoardOutputFormat(str(self.path))]
         return Logger(str(self.path), formats)
 
-    def save_checkpoint(
-        self, model: MaskablePPO, envs: DeckOfSpiesVecEnv, notes: dict[str, Any]
-    ) -> None:
-        """Keep all that the run needs to go on as if nothing had happened."""
+    def save_checkpoint(self, write: Callable[[Path], None]) -> None:
+        """Keep a checkpoint, whole or not at all.
+
+        Args:
+            write: writes its files into the folder that it is given.
+        """
         beside = self.path / ".checkpoint.new"
         shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir()
-        save_model(model, self.config, beside / _MODEL)
-        state = {
-            "timesteps": model.num_timesteps,
-            "updates": model._n_updates,
-            "games": envs.get_state().tobytes(),
-            "episode_starts": np.asarray(model._last_episode_starts).tolist(),
-            "torch_random": th.get_rng_state(),
-            "numpy_random": np.random.get_state(),  # noqa: NPY002 - SB3 draws minibatches from it
-            "python_random": random.getstate(),
-            "notes": notes,
-        }
-        th.save(state, beside / _STATE)
+        write(beside)
         old = self._checkpoint_before
         if self._checkpoint.exists():  # else the old one is all there is
             shutil.rmtree(old, ignore_errors=True)
@@ -124,35 +108,22 @@ class RunDirectory:
         beside.replace(self._checkpoint)
         shutil.rmtree(old, ignore_errors=True)
 
-    def load_checkpoint(self, model: MaskablePPO, envs: DeckOfSpiesVecEnv) -> dict[str, Any]:
-        """Bring a fresh model, its games and the random states to where the run was.
+    def load_checkpoint(self, read: Callable[[Path], None]) -> None:
+        """Go on from the last checkpoint.
 
-        Hyperparameters stay those of the fresh model, so that a resumed run can change them.
-
-        Returns:
-            The notes kept with the checkpoint.
+        Args:
+            read: reads the files of the folder that it is given.
 
         Raises:
             ConfigError: it is corrupt.
         """
         # A kill between the two renames of save_checkpoint leaves the last one under its old name.
-        folder = self._checkpoint
-        if not folder.exists():
-            folder = self._checkpoint_before
+        folder = self._checkpoint if self._checkpoint.exists() else self._checkpoint_before
         try:
-            model.set_parameters(str(folder / _MODEL), device=model.device)
-            state = th.load(folder / _STATE, weights_only=False)
-            games = np.frombuffer(state["games"], dtype=envs.get_state().dtype)
-            model._last_obs = envs.set_state(games)
+            read(folder)
         except Exception as error:  # whatever broken bytes make torch, zipfile or pickle raise
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise ConfigError(f"the checkpoint {folder} is corrupt: {reason}") from None
-        model.num_timesteps, model._n_updates = state["timesteps"], state["updates"]
-        model._last_episode_starts = np.array(state["episode_starts"], dtype=np.bool_)
-        th.set_rng_state(state["torch_random"])
-        np.random.set_state(state["numpy_random"])  # noqa: NPY002
-        random.setstate(state["python_random"])
-        return state["notes"]
 
     def add_evaluation(self, row: dict[str, float]) -> None:
         """Append an evaluation to the table, whose columns are the keys of the row."""

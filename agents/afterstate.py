@@ -1,0 +1,51 @@
+"""``afterstate``: the play that promises most, by a value network over afterstates.
+
+The network of ``agents/afterstate_network.py`` gives the distribution of the final number of Key
+Spies after each legal play. What is best of it depends on the objective: ``win`` (7 or more),
+``keys`` (their mean), ``perfect`` (all twelve). ``afterstate`` is the shipped network,
+``afterstate=PATH`` that of a run directory or a file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from agents import MODELS
+from agents.afterstate_network import AfterstateValue, load_network, utility_of
+from agents.model_files import model_file
+from deck_of_spies_env.agent import Actions, BatchAgent
+from deck_of_spies_env.solitaire.games import states_from_recall
+from deck_of_spies_env.solitaire.rules import Rules
+
+SUFFIX = ".safetensors"
+SHIPPED = MODELS / f"afterstate{SUFFIX}"
+
+
+class AfterstateAgent(BatchAgent):
+    """The legal play of largest expected utility, from ``recall`` observations.
+
+    Args:
+        value: the network with a rule set and an objective.
+    """
+
+    def __init__(self, value: AfterstateValue) -> None:
+        self.value = value
+
+    def choose(
+        self, observations: npt.NDArray[np.int8], action_masks: npt.NDArray[np.bool_]
+    ) -> Actions:
+        """The best action of each position; ties go to the lower index."""
+        return self.value.play_values(states_from_recall(observations))[1]
+
+
+def make(rules: Rules, path: Path | None, objective: str = "win") -> AfterstateAgent:
+    """The agent from a path, or the shipped one.
+
+    Raises:
+        AgentError: no model there, or one of another version or rule set.
+    """
+    network = load_network(model_file(path or SHIPPED, SUFFIX), rules)
+    return AfterstateAgent(AfterstateValue(network, rules, utility_of(objective, rules)))

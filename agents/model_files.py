@@ -1,0 +1,36 @@
+"""Where an agent's model lies: a file, or the last or best model of a run directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agents import MODELS, AgentError
+
+BEST_MODEL, LAST_MODEL = "best_model", "last_model"
+
+
+def model_file(path: Path, suffix: str) -> Path:
+    """The model file that a path means: itself, or a run directory's last or best model.
+
+    Of a run the last model is taken once there is one: the learning rate has come down to its end
+    by then, while the best of many evaluations is in part the luckiest.
+
+    Args:
+        path: of a file or a run directory.
+        suffix: of the agent's kind of model.
+
+    Raises:
+        AgentError: nothing there.
+    """
+    if path.is_file():
+        return path
+    shipped = ", ".join(sorted(file.stem for file in MODELS.glob(f"*{suffix}"))) or "none"
+    if not path.exists():
+        raise AgentError(f"no model at {path}; shipped models: {shipped}")
+    names = [f"{name}{suffix}" for name in (LAST_MODEL, BEST_MODEL)]
+    for name in names:
+        if (path / name).is_file():
+            return path / name
+    raise AgentError(
+        f"no model in {path}: expected {' or '.join(names)}; shipped models: {shipped}"
+    )

@@ -1,0 +1,160 @@
+"""What training runs do beside learning: evaluation on held-out deals, and a progress bar."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple
+
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from agents.training.config import TrainConfig
+from agents.training.runs import RunDirectory
+from deck_of_spies_env.agent import Agent
+from deck_of_spies_env.evaluation.matches import MatchResult, play_deals
+from deck_of_spies_env.evaluation.seeds import deal_seeds
+from deck_of_spies_env.evaluation.statistics import (
+    MAX_KEY_SPIES,
+    mean_interval,
+    wilson_interval,
+)
+from deck_of_spies_env.solitaire.rules import Rules
+
+_PLAIN_LINE_EVERY = 30.0  # seconds, where there is no terminal for a bar
+
+
+class Score(NamedTuple):
+    """An evaluation's figures.
+
+    Attributes:
+        win_rate, win_rate_low, win_rate_high: with the 95 % Wilson interval.
+        key_spies, key_spies_low, key_spies_high: mean, with the 95 % t interval.
+        perfect: share of games with 12 of 12.
+    """
+
+    win_rate: float
+    win_rate_low: float
+    win_rate_high: float
+    key_spies: float
+    key_spies_low: float
+    key_spies_high: float
+    perfect: float
+
+    @classmethod
+    def of(cls, result: MatchResult) -> Score:
+        """The figures of a match."""
+        wins = wilson_interval(int(result.wins.sum()), len(result.wins))
+        key_spies = mean_interval(result.key_spies)
+        return cls(
+            float(result.wins.mean()),
+            *wins,
+            float(result.key_spies.mean()),
+            *key_spies,
+            float((result.key_spies == MAX_KEY_SPIES).mean()),
+        )
+
+
+class Judge:
+    """Evaluates a run's agent on its held-out deals, and knows when that is due.
+
+    Args:
+        config: of the run.
+        run: its directory, whose table of evaluations gets a row each time.
+        notes: of the checkpoint that the run goes on from, empty for a new run.
+    """
+
+    def __init__(self, config: TrainConfig, run: RunDirectory, notes: dict[str, Any]) -> None:
+        self._config, self._run = config, run
+        self._rules = Rules.of(config.env.rules)
+        self._seeds = deal_seeds("select", config.seed, config.evaluation.deals)
+        self._best: float = notes.get("best", float("-inf"))
+        self._seconds_before: float = notes.get("seconds", 0.0)
+        self._next_evaluation: int = notes.get("next_evaluation", config.evaluation.every)
+        self._next_checkpoint: int = notes.get("next_checkpoint", config.checkpoint_every)
+        self._started = time.monotonic()
+
+    def seconds(self) -> float:
+        """Wall time of the run, evaluations included."""
+        return self._seconds_before + time.monotonic() - self._started
+
+    def is_due(self, timesteps: int) -> bool:
+        """Whether an evaluation is due; says so once."""
+        due = timesteps >= self._next_evaluation
+        if due:
+            self._next_evaluation = timesteps + self._config.evaluation.every
+        return due
+
+    def checkpoint_is_due(self, timesteps: int) -> bool:
+        """Whether a checkpoint is due; says so once."""
+        due = timesteps >= self._next_checkpoint
+        if due:
+            self._next_checkpoint = timesteps + self._config.checkpoint_every
+        return due
+
+    def judge(self, agent: Agent, timesteps: int) -> tuple[Score, bool]:
+        """Evaluate, and tell the figures and whether they are the best so far."""
+        score = Score.of(play_deals(agent, self._seeds, rules=self._rules))
+        row = {
+            "timesteps": timesteps,
+            "seconds": round(self.seconds(), 1),
+            "deals": len(self._seeds),
+        }
+        self._run.add_evaluation(row | score._asdict())
+        measured: float = getattr(score, self._config.evaluation.measure)
+        is_best = measured > self._best
+        self._best = max(measured, self._best)
+        return score, is_best
+
+    def notes(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+        return {
+            "best": self._best,
+            "seconds": self.seconds(),
+            "next_evaluation": self._next_evaluation,
+            "next_checkpoint": self._next_checkpoint,
+        }
+
+
+class ProgressBar:
+    """A rich bar on a terminal, a plain line now and then elsewhere."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._progress = Progress(
+            TextColumn("training"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[figures]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
+        self._task = self._progress.add_task("training", total=total, figures="")
+        self._started = self._last_line = time.monotonic()
+        self._first_step = 0
+
+    def start(self, step: int) -> None:
+        """Begin, or go on, at a step."""
+        self._first_step = step
+        self._started = self._last_line = time.monotonic()
+        if self._progress.console.is_terminal:
+            self._progress.start()
+
+    def update(self, step: int, figures: str) -> None:
+        """Show how far it is and how it goes."""
+        speed = (step - self._first_step) / max(time.monotonic() - self._started, 1e-9)
+        figures = f"{speed:,.0f} steps/s  {figures}"
+        self._progress.update(self._task, completed=min(step, self._total), figures=figures)
+        now = time.monotonic()
+        if not self._progress.console.is_terminal and now - self._last_line > _PLAIN_LINE_EVERY:
+            self._last_line = now
+            print(f"{step:,} of {self._total:,} steps  {figures}", flush=True)
+
+    def stop(self) -> None:
+        """End."""
+        self._progress.stop()
