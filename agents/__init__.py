@@ -54,6 +54,11 @@ class Entry:
 REGISTRY: dict[str, Entry] = {
     "random": Entry("agents.random:make", "uniform over the legal actions"),
     "greedy": Entry("agents.greedy:make", "recruits when it can, as cheaply as it can"),
+    "rollout": Entry(
+        "agents.rollout:make",
+        "tries each action by playouts of greedy; rollout:budget=N takes N for each (64)",
+        options={"budget": whole_number},
+    ),
     "afterstate": Entry(
         "agents.afterstate:make",
         "a value network over afterstates; afterstate=PATH takes a run directory or a model file",

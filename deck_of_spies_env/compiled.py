@@ -10,7 +10,8 @@ Two decorators and six instructions are all that the rest of the package sees of
 
 The cache of an entry point is stamped with the contents of *every* source file of the package, not
 of its own file alone as Numba does it: a kernel inlines functions of other files, and a stale copy
-of their rules would be wrong without a sign.
+of their rules would be wrong without a sign. That of an entry point outside the package is stamped
+with the files of its own directory as well.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import hashlib
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -41,37 +42,57 @@ _COMPILE_NOTICE = (
 )
 
 
+_PACKAGE = Path(__file__).resolve().parent
+
+
 @cache
 def source_digest() -> str:
     """Hex digest of all Python sources of this package: the version of the compiled code."""
-    package = Path(__file__).parent
+    return _digest_of(_PACKAGE.rglob("*.py"), _PACKAGE)
+
+
+@cache
+def source_stamp(directory: Path) -> str:
+    """The version of compiled code whose function stands in a directory.
+
+    It is that of the package and, for a directory elsewhere, of all ``*.py`` in there too, but not
+    in its subdirectories.
+    """
+    if directory.is_relative_to(_PACKAGE):
+        return source_digest()
+    return source_digest() + _digest_of(directory.glob("*.py"), directory)
+
+
+def _digest_of(paths: Iterable[Path], root: Path) -> str:
     digest = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        digest.update(path.relative_to(package).as_posix().encode())
+    for path in sorted(paths):
+        digest.update(path.relative_to(root).as_posix().encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
-class _PackageStamp:
+class _SourcesStamp:
+    _py_file: str
+
     def get_source_stamp(self) -> bytes:
-        return source_digest().encode()
+        return source_stamp(Path(self._py_file).resolve().parent).encode()
 
 
-class _UserProvided(_PackageStamp, caching.UserProvidedCacheLocator): ...
+class _UserProvided(_SourcesStamp, caching.UserProvidedCacheLocator): ...
 
 
-class _InTree(_PackageStamp, caching.InTreeCacheLocator): ...
+class _InTree(_SourcesStamp, caching.InTreeCacheLocator): ...
 
 
-class _UserWide(_PackageStamp, caching.UserWideCacheLocator): ...
+class _UserWide(_SourcesStamp, caching.UserWideCacheLocator): ...
 
 
-class _PackageCacheImpl(caching.CompileResultCacheImpl):
+class _SourcesCacheImpl(caching.CompileResultCacheImpl):
     _locator_classes = [_UserProvided, _InTree, _UserWide]  # noqa: RUF012 -- Numba's own spelling
 
 
-class _PackageCache(caching.FunctionCache):
-    _impl_class = _PackageCacheImpl
+class _SourcesCache(caching.FunctionCache):
+    _impl_class = _SourcesCacheImpl
 
 
 def kernel(function: Function) -> Function:
@@ -84,15 +105,16 @@ def kernel(function: Function) -> Function:
 
 
 def entry_point(function: Function) -> Function:
-    """Compile a function that Python calls, with the package-wide on-disk cache.
+    """Compile a function that Python calls, with an on-disk cache stamped by :func:`source_stamp`.
 
-    Where no directory can be written (a read-only installation without a home), the function is
-    compiled anew in each process.
+    A function outside the package may use kernels of the package and of its own directory, no
+    others. Where no directory can be written (a read-only installation without a home), the
+    function is compiled anew in each process.
     """
     compiled: Any = numba.njit(error_model="numpy", nogil=True)(function)
     # No writable place at all: Numba's locator search ends in a RuntimeError.
     with suppress(RuntimeError):
-        compiled._cache = _PackageCache(function)
+        compiled._cache = _SourcesCache(function)
     return cast(Function, compiled)
 
 
