@@ -3,7 +3,7 @@
 >>> agent = make_agent("greedy")
 
 An agent is named by ``NAME``, ``NAME=PATH`` where it plays from a model file, and
-``NAME:OPTION=VALUE,...`` where it has options.
+``NAME:OPTION=VALUE,...`` where it has options; ``path`` is one of them where a path makes sense.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from deck_of_spies_env.agent import Agent
+from deck_of_spies_env.solitaire.games import OBJECTIVES
 from deck_of_spies_env.solitaire.rules import Rules
 
 
@@ -31,6 +32,17 @@ def whole_number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 1_000_000):
         raise ValueError("must be a whole number of 1 to 1,000,000")
     return int(text)
+
+
+def objective_name(text: str) -> str:
+    """An option's value that names an objective.
+
+    Raises:
+        ValueError: what it must be.
+    """
+    if text not in OBJECTIVES:
+        raise ValueError(f"must be one of {', '.join(OBJECTIVES)}")
+    return text
 
 
 @dataclass(frozen=True)
@@ -61,11 +73,23 @@ REGISTRY: dict[str, Entry] = {
     ),
     "afterstate": Entry(
         "agents.afterstate:make",
-        "a value network over afterstates; afterstate=PATH takes a run directory or a model file",
+        "the play that promises most by a value network; afterstate=PATH takes a run directory or "
+        "a model file",
         True,
+        {"objective": objective_name},
     ),
     "ppo": Entry(
         "agents.ppo:make", "MaskablePPO; ppo=PATH takes a run directory or a model file", True
+    ),
+    "search": Entry(
+        "agents.search:make",
+        "looks one chance ahead over a value function; search:value=ppo takes that of ppo",
+        options={
+            "value": str,
+            "objective": objective_name,
+            "plays": whole_number,
+            "samples": whole_number,
+        },
     ),
 }
 
@@ -92,7 +116,7 @@ def make_agent(spec: str, rules: Rules | None = None) -> Agent:
         takes = "a path" if entry.takes_path else "no path"
         raise AgentError(f"bad agent {spec!r}: {name} takes {takes}")
     options = _read_options(spec, name, rest) if separator == ":" else {}
-    path = Path(rest) if separator == "=" else None
+    path = Path(rest) if separator == "=" else options.pop("path", None)
     module, function = entry.factory.split(":")
     factory = cast(Callable[..., Agent], getattr(import_module(module), function))
     return factory(rules or Rules(), path, **options)
@@ -105,7 +129,9 @@ def _split(spec: str) -> tuple[str, str, str]:
 
 
 def _read_options(spec: str, name: str, written: str) -> dict[str, Any]:
-    known = REGISTRY[name].options
+    known = dict(REGISTRY[name].options)
+    if REGISTRY[name].takes_path:
+        known["path"] = Path
     if not known:
         raise AgentError(f"bad agent {spec!r}: {name} takes no options")
     options: dict[str, Any] = {}

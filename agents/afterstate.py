@@ -1,9 +1,9 @@
 """``afterstate``: the play that promises most, by a value network over afterstates.
 
 The network of ``agents/afterstate_network.py`` gives the distribution of the final number of Key
-Spies after each legal play. What is best of it depends on the objective: ``win`` (7 or more),
-``keys`` (their mean), ``perfect`` (all twelve). ``afterstate`` is the shipped network,
-``afterstate=PATH`` that of a run directory or a file.
+Spies after each legal play. What is best of it depends on the objective: that of its training, or
+another one given as an option. ``afterstate`` is the shipped network, ``afterstate=PATH`` that of a
+run directory or a file.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from agents import MODELS
-from agents.afterstate_network import AfterstateValue, load_network, utility_of
+from agents.afterstate_network import AfterstateValue, load_network
 from agents.model_files import model_file
+from agents.objectives import utility_of
 from deck_of_spies_env.agent import Actions, BatchAgent
 from deck_of_spies_env.solitaire.games import states_from_recall
 from deck_of_spies_env.solitaire.rules import Rules
@@ -41,11 +42,19 @@ class AfterstateAgent(BatchAgent):
         return self.value.play_values(states_from_recall(observations))[1]
 
 
-def make(rules: Rules, path: Path | None, objective: str = "win") -> AfterstateAgent:
-    """The agent from a path, or the shipped one.
+def make(rules: Rules, path: Path | None, objective: str | None = None) -> AfterstateAgent:
+    """The agent from a path, or the shipped one, for the objective given or that of its training.
 
     Raises:
         AgentError: no model there, or one of another version or rule set.
     """
-    network = load_network(model_file(path or SHIPPED, SUFFIX), rules)
-    return AfterstateAgent(AfterstateValue(network, rules, utility_of(objective, rules)))
+    return AfterstateAgent(value_function(rules, path, objective))
+
+
+def value_function(
+    rules: Rules, path: Path | None, objective: str | None = None
+) -> AfterstateValue:
+    """What the agent thinks of plays and positions; arguments and errors as of :func:`make`."""
+    network, made = load_network(model_file(path or SHIPPED, SUFFIX), rules)
+    utility = utility_of(made["objective"] if objective is None else objective, rules)
+    return AfterstateValue(network, rules, utility)

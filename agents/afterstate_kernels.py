@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from agents.objectives import NUM_COUNTS
 from agents.vectors import add_rows, exponentials
 from deck_of_spies_env import cards
 from deck_of_spies_env.compiled import entry_point, extract_bits, kernel, lowest_bit_index
@@ -23,9 +24,6 @@ from deck_of_spies_env.random_streams import choice_stream, mix
 from deck_of_spies_env.solitaire import actions as table
 from deck_of_spies_env.solitaire import games
 from deck_of_spies_env.solitaire import rules as game
-
-NUM_COUNTS = cards.NUM_KEY_SPIES + 1
-"""Final numbers of Key Spies, 0-12; a loss by D8 counts as 0."""
 
 _HAND, _DRAW_DECK, _DRAW_DISCARD, _SPY_DECK = (place * cards.NUM_CARDS for place in range(4))
 _SPY = _SPY_DECK + cards.NUM_SPIES

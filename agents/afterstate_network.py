@@ -20,34 +20,17 @@ from safetensors.numpy import save
 
 from agents import AgentError
 from agents import afterstate_kernels as kernels
-from agents.afterstate_kernels import MOST_ENTRIES, NUM_COUNTS, NUM_ENTRIES, Network, Scratch
+from agents.afterstate_kernels import MOST_ENTRIES, NUM_ENTRIES, Network, Scratch
+from agents.objectives import NUM_COUNTS
 from agents.vectors import LANES
 from deck_of_spies_env import cards
 from deck_of_spies_env.compiled import compiling
 from deck_of_spies_env.files import write_bytes_atomically
 from deck_of_spies_env.solitaire.actions import action_table
-from deck_of_spies_env.solitaire.games import scoring_of
 from deck_of_spies_env.solitaire.rules import STATE, Rules
 
 FORMAT = "afterstate-1"
 ENV_VERSION = "DeckOfSpies-v0"
-
-
-def utility_of(objective: str | Mapping[str, float], rules: Rules) -> npt.NDArray[np.float32]:
-    """What each final count of Key Spies is worth: float32 (13,).
-
-    Args:
-        objective: ``win``, ``keys``, ``perfect``, or weights by these names.
-        rules: the rule set, for the count that wins.
-
-    Raises:
-        ValueError: another objective.
-    """
-    weights = scoring_of(objective, None)[0]
-    count = np.arange(NUM_COUNTS)
-    worth = weights["keys"] * count / cards.NUM_KEY_SPIES
-    worth = worth + weights["win"] * (count >= rules.key_spies_to_win)
-    return np.asarray(worth + weights["perfect"] * (count == cards.NUM_KEY_SPIES), np.float32)
 
 
 def random_weights(hidden: int, head: int, rng: np.random.Generator) -> Network:
@@ -150,8 +133,8 @@ def save_network(network: Network, rules: Rules, made: Mapping[str, Any], path: 
     write_bytes_atomically(path, save(network._asdict(), metadata=metadata))
 
 
-def load_network(path: Path, rules: Rules) -> Network:
-    """The weights of a network file.
+def load_network(path: Path, rules: Rules) -> tuple[Network, dict[str, Any]]:
+    """The weights of a network file, and how it was made.
 
     Raises:
         AgentError: no such file, no network file, or one of another version or rule set.
@@ -161,13 +144,16 @@ def load_network(path: Path, rules: Rules) -> Network:
             metadata = file.metadata() or {}
             _check(path, metadata, rules)
             network = Network(**{name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
+            made = json.loads(metadata["made"])
+    except AgentError:
+        raise
     except FileNotFoundError:
         raise AgentError(f"no model at {path}") from None
-    except (SafetensorError, OSError, TypeError) as error:
+    except (SafetensorError, OSError, TypeError, KeyError, ValueError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise AgentError(f"model {path} is corrupt: {reason}") from None
     _check_weights(path, network)
-    return network
+    return network, made
 
 
 def _check(path: Path, metadata: Mapping[str, str], rules: Rules) -> None:

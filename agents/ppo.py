@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +15,12 @@ from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 
 from agents import MODELS
 from agents.model_files import model_file
+from agents.objectives import utility_of
 from agents.training.models import load_policy
+from deck_of_spies_env import cards
 from deck_of_spies_env.agent import Actions, BatchAgent
-from deck_of_spies_env.solitaire.rules import Rules
+from deck_of_spies_env.solitaire.games import recall_of_states
+from deck_of_spies_env.solitaire.rules import LOSS, OVER, WIN, Rules
 
 SHIPPED = MODELS / "ppo.zip"
 SUFFIX = ".zip"
@@ -52,10 +56,66 @@ class PPOAgent(BatchAgent):
         return distribution.get_actions(deterministic=True).cpu().numpy()
 
 
+class PPOValue:
+    """A trained policy's opinions for the ``search`` agent: its logits and its critic.
+
+    The critic predicts the rewards of the objective that the policy was trained for.
+
+    Args:
+        policy: an sb3-contrib policy with action masks.
+        rules: the rule set.
+        utility: float32 (13,), what each final count of Key Spies was worth in training.
+    """
+
+    def __init__(
+        self,
+        policy: MaskableActorCriticPolicy,
+        rules: Rules,
+        utility: npt.NDArray[np.float32],
+    ) -> None:
+        self._policy, self._rules, self._utility = policy, rules, utility
+
+    def play_values(
+        self, states: npt.NDArray[Any]
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+        """Logits of the legal actions, float32 (N, n), -inf if illegal; and the likeliest ones."""
+        observations, masks = recall_of_states(states, self._rules)
+        with th.inference_mode():
+            tensor = th.as_tensor(observations, device=self._policy.device)
+            distribution = self._policy.get_distribution(tensor, masks.astype(np.bool_))
+            logits = cast(Any, distribution.distribution).logits.cpu().numpy()
+        logits = np.where(masks, logits, np.float32(-np.inf))
+        return logits, logits.argmax(axis=1)
+
+    def position_values(self, states: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+        """The critic's value, float32 (N,); of games that are over what they came to."""
+        values = np.empty(len(states), np.float32)
+        over = states["phase"] == OVER
+        values[over] = self._utility[_final_counts(states[over])]
+        observations, _ = recall_of_states(states[~over], self._rules)
+        with th.inference_mode():
+            tensor = th.as_tensor(observations, device=self._policy.device)
+            values[~over] = self._policy.predict_values(tensor).cpu().numpy()[:, 0]
+        return values
+
+
+def _final_counts(states: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Key Spies that count in games that are over, int64 (N,): none after a loss by D8."""
+    held = states["hand"] | states["draw_deck"] | states["draw_discard"]
+    played_out = np.isin(states["outcome"], (WIN, LOSS))
+    return np.where(played_out, np.bitwise_count(held & np.uint64(cards.KEY_SPIES)), 0)
+
+
 def make(rules: Rules, path: Path | None) -> PPOAgent:
     """The agent from a path, or the shipped one.
 
     Raises:
         AgentError: no model there, or one of another version or rule set.
     """
-    return PPOAgent(load_policy(model_file(path or SHIPPED, SUFFIX), rules))
+    return PPOAgent(load_policy(model_file(path or SHIPPED, SUFFIX), rules)[0])
+
+
+def value_function(rules: Rules, path: Path | None) -> PPOValue:
+    """What the agent thinks of plays and positions; arguments and errors as of :func:`make`."""
+    policy, description = load_policy(model_file(path or SHIPPED, SUFFIX), rules)
+    return PPOValue(policy, rules, utility_of(description["objective"] or "win", rules))

@@ -25,7 +25,7 @@ _ONE = np.uint64(1)
 
 
 @kernel
-def _key_of(state: Any, key: np.uint64) -> np.uint64:
+def key_of(state: Any, key: np.uint64) -> np.uint64:
     """Where the streams of a position's playouts come from: the agent's key and the position."""
     words = np.empty(_NUM_WORDS, np.uint64)
     write_packed(state, words)
@@ -82,7 +82,7 @@ def choose_by_playouts(positions: Any, rules: Any, legal: Any, budget: int, acti
         actions[i] = table.nth_legal(legal[0], np.uint64(0))
         if table.num_legal(legal[0]) <= _ONE:
             continue
-        streams.key = _key_of(state, streams.key)
+        streams.key = key_of(state, streams.key)
         best_score = best_key_spies = -1
         for number in range(table.num_legal(legal[0])):
             action = table.nth_legal(legal[0], np.uint64(number))

@@ -224,7 +224,7 @@ def train(*arguments: str) -> subprocess.Popen[str]:
 
 
 def weights(model: Path) -> dict[str, th.Tensor]:
-    return dict(load_policy(model, Rules()).state_dict())
+    return dict(load_policy(model, Rules())[0].state_dict())
 
 
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:

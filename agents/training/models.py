@@ -55,7 +55,7 @@ def save_model(model: MaskablePPO, config: TrainConfig, path: Path) -> None:
         "env": ENV_VERSION,
         "observation": "recall",
         "rules": asdict(Rules.of(config.env.rules)),
-        "objective": config.env.objective,
+        "objective": config.env.resolved_objective,
         "policy": asdict(config.policy),
         "seed": config.seed,
         "timesteps": model.num_timesteps,
@@ -71,8 +71,8 @@ def save_model(model: MaskablePPO, config: TrainConfig, path: Path) -> None:
     temporary.replace(path)
 
 
-def load_policy(path: Path, rules: Rules) -> MaskableActorCriticPolicy:
-    """The policy of a model file, ready to play.
+def load_policy(path: Path, rules: Rules) -> tuple[MaskableActorCriticPolicy, dict[str, Any]]:
+    """The policy of a model file, ready to play, and what the file says of it.
 
     Args:
         path: of the file.
@@ -91,7 +91,7 @@ def load_policy(path: Path, rules: Rules) -> MaskableActorCriticPolicy:
     if not all(bool(th.isfinite(tensor).all()) for tensor in weights.values()):
         raise AgentError(f"model {path} is corrupt: its weights are not all finite numbers")
     policy.set_training_mode(False)
-    return policy
+    return policy, description
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, th.Tensor]]:

@@ -20,15 +20,15 @@ from torch.nn.functional import embedding_bag
 
 from agents import afterstate_kernels as kernels
 from agents.afterstate import AfterstateAgent
-from agents.afterstate_kernels import MOST_ENTRIES, NUM_COUNTS, Network
+from agents.afterstate_kernels import MOST_ENTRIES, Network
 from agents.afterstate_network import (
     AfterstateValue,
     load_network,
     random_weights,
     save_network,
     scratch_for,
-    utility_of,
 )
+from agents.objectives import NUM_COUNTS, utility_of
 from agents.training.config import TrainConfig
 from agents.training.judging import Judge, ProgressBar, Score
 from agents.training.runs import RunDirectory
@@ -214,9 +214,8 @@ class AfterstateLearner:
 
     def read_checkpoint(self, folder: Path) -> None:
         """Go on from a checkpoint; raises whatever broken files make of it."""
-        for parameter, array in zip(
-            self._parameters, load_network(folder / _NETWORK, self._rules), strict=True
-        ):
+        network, _ = load_network(folder / _NETWORK, self._rules)
+        for parameter, array in zip(self._parameters, network, strict=True):
             parameter.data.copy_(th.from_numpy(array))
         state = th.load(folder / _STATE, weights_only=False)
         self.num_timesteps = state["timesteps"]

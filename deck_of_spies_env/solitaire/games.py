@@ -306,6 +306,22 @@ def read_recalls(rows: Any, states: Any) -> None:
 
 
 @entry_point
+def show_states(states: Any, rules: Any, legal: Any, rows: Any, masks: Any) -> None:
+    """Write ``recall`` observations, int8 (N, d), and masks, int8 (N, n), of N positions.
+
+    Args:
+        states: shape (N,), dtype STATE.
+        rules: shape (1,), dtype RULES.
+        legal: uint64 (w,), overwritten.
+        rows, masks: overwritten.
+    """
+    for i in range(states.shape[0]):
+        observations.write_observation(states[i], observations.RECALL, rows[i])
+        table.write_legal_bits(states[i], rules[0], legal)
+        table.write_action_mask(legal, masks[i])
+
+
+@entry_point
 def unpack_words(words: Any, rows: Any) -> None:
     """Packed observations, uint64 (N, 6), to int8 (N, d)."""
     state = np.zeros(1, STATE)[0]
@@ -333,6 +349,27 @@ def states_from_recall(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
     states = np.zeros(len(rows), dtype=STATE)
     read_recalls(np.ascontiguousarray(rows, dtype=np.int8), states)
     return states
+
+
+def recall_of_states(
+    states: npt.NDArray[Any], rules: Rules
+) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]:
+    """What a player with perfect memory sees in given positions: the inverse of states_from_recall.
+
+    Args:
+        states: shape (N,), dtype STATE.
+        rules: the rule set.
+
+    Returns:
+        ``recall`` observations, int8 (N, d), and action masks, int8 (N, n).
+    """
+    actions = action_table(rules.hand_size)
+    width = len(observations.observation_high("recall", rules.hand_size))
+    rows = np.empty((len(states), width), dtype=np.int8)
+    masks = np.empty((len(states), actions.num_actions), dtype=np.int8)
+    legal = np.empty(actions.num_words, dtype=np.uint64)
+    show_states(np.ascontiguousarray(states), rules.record, legal, rows, masks)
+    return rows, masks
 
 
 def unpack_observations(words: npt.NDArray[np.uint64], hand_size: int = 5) -> npt.NDArray[np.int8]:
@@ -395,7 +432,7 @@ def compile_engine() -> None:
         games.step(games.current_masks().argmax(axis=1))
         games.endings()
         games.restore(games.snapshots())
-        states_from_recall(games.observations)
+        recall_of_states(states_from_recall(games.observations), games.rules)
         games.deal()
         games.step_single(int(games.masks[0].argmax()))
         apply_plays(games.states.copy(), np.full(1, game.KIND_PASS), np.zeros(1, dtype=np.uint64))

@@ -1,0 +1,157 @@
+"""``search``: looks one chance ahead over any value function.
+
+The plays that promise most by the value function itself are tried: each is taken several times,
+with other draws each time, and the positions that come of it are judged. Half of the plays, those
+with the lower means, are dropped after each round while the number of samples doubles (sequential
+halving: Karnin, Koren and Somekh, "Almost optimal exploration in multi-armed bandits", 2013). All
+plays of a position meet the same chance (common random numbers), from streams that depend on the
+agent's seed and on the position alone, never on the game's own.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from agents import AgentError
+from agents.search_kernels import write_futures, write_keys
+from deck_of_spies_env.agent import Actions, BatchAgent
+from deck_of_spies_env.random_streams import fork_streams
+from deck_of_spies_env.solitaire.games import SNAPSHOT, states_from_recall
+from deck_of_spies_env.solitaire.rules import STATE, Rules
+
+DEFAULT_PLAYS, DEFAULT_SAMPLES = 8, 32
+_POSITIONS_AT_ONCE = 32
+
+
+class ValueFunction(Protocol):
+    """What a search asks of a network: any agent with opinions of plays and of positions."""
+
+    def play_values(
+        self, states: npt.NDArray[Any]
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+        """How good each legal action seems, float32 (N, n), -inf if illegal; and the best ones.
+
+        Only their order within a position matters.
+        """
+        ...
+
+    def position_values(self, states: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+        """What positions are worth, float32 (N,); some may be over."""
+        ...
+
+
+class SearchAgent(BatchAgent):
+    """Chance look-ahead from ``recall`` observations.
+
+    Args:
+        value: the value function.
+        rules: the rule set to be played.
+        plays: how many plays of a position are tried, the most promising ones.
+        samples: futures of each of them in the first round; twice as many in each further one.
+    """
+
+    def __init__(
+        self,
+        value: ValueFunction,
+        rules: Rules,
+        plays: int = DEFAULT_PLAYS,
+        samples: int = DEFAULT_SAMPLES,
+    ) -> None:
+        self._value, self._rules = value, rules
+        self._plays, self._samples = plays, samples
+        self.reset(0)
+
+    def reset(self, seed: int) -> None:
+        """Start anew with a seed for the futures; it is 0 for an agent just made.
+
+        Raises:
+            ValueError: the seed is negative.
+        """
+        self._record = np.zeros(1, dtype=SNAPSHOT)
+        self._record["streams"] = fork_streams(seed, 1)
+        self._key = self._record["streams"]["key"][0]
+
+    def choose(
+        self, observations: npt.NDArray[np.int8], action_masks: npt.NDArray[np.bool_]
+    ) -> Actions:
+        """The action of each position with the best futures."""
+        states = states_from_recall(observations)
+        parts = np.split(states, range(_POSITIONS_AT_ONCE, len(states), _POSITIONS_AT_ONCE))
+        return np.concatenate([self._search(part) for part in parts])
+
+    def _search(self, states: npt.NDArray[Any]) -> Actions:
+        prior, best = self._value.play_values(states)
+        keys = np.zeros(len(states), np.uint64)
+        write_keys(states, self._key, keys)
+        rows, actions = _most_promising(prior, self._plays)
+        totals, num_taken, samples = np.zeros(len(rows)), 0, self._samples
+        while len(rows):
+            futures = np.zeros((len(rows), samples), STATE)
+            write_futures(
+                *(states, keys, rows, actions, self._rules.record),
+                *(num_taken, self._record, futures),
+            )
+            values = self._value.position_values(futures.reshape(-1)).reshape(futures.shape)
+            totals += values.sum(axis=1, dtype=np.float64)
+            num_taken += samples
+            samples = num_taken
+            kept = _better_half(rows, totals)
+            rows, actions, totals = rows[kept], actions[kept], totals[kept]
+            decided = np.bincount(rows, minlength=len(states))[rows] == 1
+            best[rows[decided]] = actions[decided]
+            rows, actions, totals = rows[~decided], actions[~decided], totals[~decided]
+        return best
+
+
+def _most_promising(
+    prior: npt.NDArray[np.float32], count: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Rows and actions of the best ``count`` plays of each position that has a choice."""
+    order = np.argsort(-prior, axis=1, kind="stable")[:, :count]
+    legal = np.isfinite(np.take_along_axis(prior, order, axis=1))
+    legal &= legal.sum(axis=1, keepdims=True) > 1
+    rows, places = np.nonzero(legal)
+    return rows, order[rows, places]
+
+
+def _better_half(
+    rows: npt.NDArray[np.int64], totals: npt.NDArray[np.float64]
+) -> npt.NDArray[np.int64]:
+    """Places of the better half of the plays of each position, by position; half is rounded up."""
+    order = np.lexsort((-totals, rows))
+    sizes = np.bincount(rows)[rows[order]]
+    starts = np.searchsorted(rows[order], rows[order])
+    return order[np.arange(len(rows)) - starts < (sizes + 1) // 2]
+
+
+def make(
+    rules: Rules,
+    path: Path | None,
+    value: str = "afterstate",
+    objective: str | None = None,
+    plays: int = DEFAULT_PLAYS,
+    samples: int = DEFAULT_SAMPLES,
+) -> SearchAgent:
+    """The agent over a value function.
+
+    Raises:
+        AgentError: no such value function, or its model can't be used.
+    """
+    return SearchAgent(_value_function(value, rules, objective), rules, plays, samples)
+
+
+def _value_function(spec: str, rules: Rules, objective: str | None) -> ValueFunction:
+    name, _, written = spec.partition("=")
+    path = Path(written) if written else None
+    if name == "afterstate":
+        return import_module("agents.afterstate").value_function(rules, path, objective)
+    if name != "ppo":
+        raise AgentError(f"search: unknown value function {name!r}; there are afterstate, ppo")
+    if objective is not None:
+        raise AgentError("search: the critic of ppo knows no objective but that of its training")
+    return import_module("agents.ppo").value_function(rules, path)
