@@ -51,7 +51,7 @@ train: install  ## train the main recipe from scratch (some 25 minutes on 2 core
 	$(BIN)/python train.py --config configs/deck_of_spies.yaml --run_dir $(RUN)
 
 judge: install  ## the measured table of the README: 20,000 held-out deals
-	$(BIN)/python evaluate.py --agents ppo greedy random --deals 20000 --seed 0
+	$(BIN)/python evaluate.py --agents ppo linear greedy random --deals 20000 --seed 0
 
 $(BENCH_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \

@@ -65,7 +65,14 @@ class Entry:
 
 REGISTRY: dict[str, Entry] = {
     "random": Entry("agents.random:make", "uniform over the legal actions"),
-    "greedy": Entry("agents.greedy:make", "recruits when it can, as cheaply as it can"),
+    "greedy": Entry(
+        "agents.greedy:make", "recruits 9s and better, counters the rest, retires pairs"
+    ),
+    "linear": Entry(
+        "agents.linear:make",
+        "a weighted sum of features of the position; linear=PATH takes a weights file",
+        True,
+    ),
     "rollout": Entry(
         "agents.rollout:make",
         "tries each action by playouts of greedy; rollout:budget=N takes N for each (64)",

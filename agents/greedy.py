@@ -1,4 +1,4 @@
-"""``greedy``: recruit when possible, as cheaply as possible, keep Aces, retire low pairs.
+"""``greedy``: recruit spies of 9 and more, counter the others, retire pairs.
 
 The definition stands in ``deck_of_spies_env.solitaire.policies.greedy_action``; it looks one play
 ahead and at nothing but the hand and the spy.

@@ -254,7 +254,7 @@ def test_greedy_rollouts_are_the_games_of_the_greedy_agent(rules: dict[str, Any]
     snapshots = deal_snapshots(range(300), rules)
     expected = play_by_steps(snapshots, rules, agents_choice(make_agent("greedy", Rules.of(rules))))
     assert endings(play_out(snapshots, "greedy", rules)) == expected
-    assert len(set(expected)) > 20
+    assert len(set(expected)) > 10
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
