@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from agents.chance_kernels import copy_state, write_afterstate
 from agents.objectives import NUM_COUNTS
 from agents.vectors import add_rows, exponentials
 from deck_of_spies_env import cards
@@ -198,33 +199,6 @@ def _expected(counts: Any, utility: Any) -> np.float32:
 
 
 @kernel
-def _copy(source: Any, target: Any) -> None:
-    """Copy a record of dtype STATE."""
-    target.hand = source.hand
-    target.draw_deck = source.draw_deck
-    target.draw_discard = source.draw_discard
-    target.spy_deck = source.spy_deck
-    target.spy_discard = source.spy_discard
-    target.spy = source.spy
-    target.phase = source.phase
-    target.outcome = source.outcome
-
-
-@kernel
-def write_afterstate(state: Any, rules: Any, action: int, after: Any) -> None:
-    """Write what a legal action makes of a position before any chance.
-
-    Args:
-        state, rules: records.
-        action: index of the table.
-        after: record of dtype STATE, overwritten.
-    """
-    _copy(state, after)
-    kind = table.action_kind(action, rules)
-    game.apply_play(after, kind, table.action_cards(action, kind, state.hand, rules))
-
-
-@kernel
 def write_play_values(
     state: Any, rules: Any, network: Any, utility: Any, scratch: Any, values: Any
 ) -> int:
@@ -251,7 +225,7 @@ def write_play_values(
             values[action] = _expected(scratch.counts, utility)
             if best < 0 or values[action] > values[best]:
                 best = action
-                _copy(after, best_after)
+                copy_state(after, best_after)
                 scratch.best_counts[:] = scratch.counts
     return best
 
@@ -351,7 +325,7 @@ def self_play(
                 write_counts(afterstates[t, i], network, scratch)
                 counts[t, i] = scratch.counts[:NUM_COUNTS]
             else:
-                _copy(scratch.states[1], afterstates[t, i])
+                copy_state(scratch.states[1], afterstates[t, i])
                 counts[t, i] = scratch.best_counts[:NUM_COUNTS]
             games.play_action(record, rules[0], action)
             finals[t, i] = -1

@@ -1,11 +1,12 @@
 """``search``: looks one chance ahead over any value function.
 
-The plays that promise most by the value function itself are tried: each is taken several times,
-with other draws each time, and the positions that come of it are judged. Half of the plays, those
-with the lower means, are dropped after each round while the number of samples doubles (sequential
-halving: Karnin, Koren and Somekh, "Almost optimal exploration in multi-armed bandits", 2013). All
-plays of a position meet the same chance (common random numbers), from streams that depend on the
-agent's seed and on the position alone, never on the game's own.
+The plays that promise most by the value function itself are tried. Where chance has few outcomes,
+as after a play that leaves a pair to retire and near the end of a game, all of them are judged and
+their mean is exact. Else some are drawn, and half of the plays, those with the lower means, are
+dropped after each round while the number of samples doubles (sequential halving: Karnin, Koren and
+Somekh, "Almost optimal exploration in multi-armed bandits", 2013). All plays of a position meet the
+same chance (common random numbers), from streams that depend on the agent's seed and on the
+position alone, never on the game's own.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agents import AgentError
-from agents.search_kernels import write_futures, write_keys
+from agents.search_kernels import count_futures, list_futures, sample_futures, write_keys
 from deck_of_spies_env.agent import Actions, BatchAgent
 from deck_of_spies_env.random_streams import fork_streams
 from deck_of_spies_env.solitaire.games import SNAPSHOT, states_from_recall
@@ -26,6 +27,8 @@ from deck_of_spies_env.solitaire.rules import STATE, Rules
 
 DEFAULT_PLAYS, DEFAULT_SAMPLES = 8, 32
 _POSITIONS_AT_ONCE = 32
+_MOST_LISTED = 4
+"""Futures of a play are listed if there are no more than this many times the first samples."""
 
 
 class ValueFunction(Protocol):
@@ -86,26 +89,60 @@ class SearchAgent(BatchAgent):
 
     def _search(self, states: npt.NDArray[Any]) -> Actions:
         prior, best = self._value.play_values(states)
+        rows, actions = _most_promising(prior, self._plays)
         keys = np.zeros(len(states), np.uint64)
         write_keys(states, self._key, keys)
-        rows, actions = _most_promising(prior, self._plays)
-        totals, num_taken, samples = np.zeros(len(rows)), 0, self._samples
-        while len(rows):
-            futures = np.zeros((len(rows), samples), STATE)
-            write_futures(
-                *(states, keys, rows, actions, self._rules.record),
-                *(num_taken, self._record, futures),
-            )
-            values = self._value.position_values(futures.reshape(-1)).reshape(futures.shape)
-            totals += values.sum(axis=1, dtype=np.float64)
+        means, exact = self._exact_means(states, rows, actions)
+        left = np.arange(len(rows))  # the plays that are still in question
+        num_taken, samples = 0, self._samples
+        while left.size:
+            drawn = left[~exact[left]]
+            if drawn.size:
+                more = self._sampled(states, keys, rows[drawn], actions[drawn], num_taken, samples)
+                means[drawn] = (num_taken * means[drawn] + more) / (num_taken + samples)
             num_taken += samples
             samples = num_taken
-            kept = _better_half(rows, totals)
-            rows, actions, totals = rows[kept], actions[kept], totals[kept]
-            decided = np.bincount(rows, minlength=len(states))[rows] == 1
-            best[rows[decided]] = actions[decided]
-            rows, actions, totals = rows[~decided], actions[~decided], totals[~decided]
+            left = left[_better_half(rows[left], means[left])]
+            alone = np.bincount(rows[left], minlength=len(states))[rows[left]] == 1
+            best[rows[left[alone]]] = actions[left[alone]]
+            left = left[~alone]
         return best
+
+    def _sampled(
+        self,
+        states: npt.NDArray[Any],
+        keys: npt.NDArray[np.uint64],
+        rows: npt.NDArray[np.int64],
+        actions: npt.NDArray[np.int64],
+        first: int,
+        samples: int,
+    ) -> npt.NDArray[np.float64]:
+        """Sums over the values of some futures of each play."""
+        futures = np.zeros((len(rows), samples), STATE)
+        rules = self._rules.record
+        sample_futures(states, keys, rows, actions, rules, first, self._record, futures)
+        values = self._value.position_values(futures.reshape(-1))
+        return values.reshape(futures.shape).sum(axis=1, dtype=np.float64)
+
+    def _exact_means(
+        self,
+        states: npt.NDArray[Any],
+        rows: npt.NDArray[np.int64],
+        actions: npt.NDArray[np.int64],
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+        """Mean value of the futures of each play that has few, and which ones these are."""
+        work, counts = np.zeros(2, STATE), np.zeros(len(rows), np.int64)
+        means, rules = np.zeros(len(rows)), self._rules.record
+        count_futures(states, rows, actions, rules, work, counts)
+        exact = counts <= _MOST_LISTED * self._samples
+        if exact.any():
+            listed = rows[exact], actions[exact], rules, counts[exact]
+            futures = np.zeros(counts[exact].sum(), STATE)
+            list_futures(states, *listed, self._record, work, futures)
+            starts = np.cumsum(counts[exact]) - counts[exact]
+            values = self._value.position_values(futures).astype(np.float64)
+            means[exact] = np.add.reduceat(values, starts) / counts[exact]
+        return means, exact
 
 
 def _most_promising(
@@ -120,10 +157,10 @@ def _most_promising(
 
 
 def _better_half(
-    rows: npt.NDArray[np.int64], totals: npt.NDArray[np.float64]
+    rows: npt.NDArray[np.int64], means: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.int64]:
     """Places of the better half of the plays of each position, by position; half is rounded up."""
-    order = np.lexsort((-totals, rows))
+    order = np.lexsort((-means, rows))
     sizes = np.bincount(rows)[rows[order]]
     starts = np.searchsorted(rows[order], rows[order])
     return order[np.arange(len(rows)) - starts < (sizes + 1) // 2]

@@ -1,4 +1,4 @@
-"""The futures behind the ``search`` agent: what follows plays of a batch of positions, sampled."""
+"""The futures behind the ``search`` agent: what follows plays of a batch of positions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from agents.chance_kernels import num_outcomes, write_afterstate, write_outcomes
 from agents.rollout_kernels import key_of
 from deck_of_spies_env.compiled import entry_point
 from deck_of_spies_env.random_streams import begin_episode
@@ -20,7 +21,7 @@ def write_keys(states: Any, key: np.uint64, keys: Any) -> None:
 
 
 @entry_point
-def write_futures(
+def sample_futures(
     states: Any,
     keys: Any,
     rows: Any,
@@ -41,7 +42,7 @@ def write_futures(
         rules: shape (1,), dtype RULES.
         first: number of the first future.
         records: shape (1,), dtype SNAPSHOT, with the agent's streams; the rest is overwritten.
-        futures: shape (P, K), dtype STATE, overwritten.
+        futures: shape (P, K), dtype STATE, overwritten; some of them may be over.
     """
     record = records[0]
     for play in range(rows.shape[0]):
@@ -53,3 +54,44 @@ def write_futures(
             begin_episode(record.streams)
             play_action(record, rules[0], actions[play])
             futures[play, k] = record.state
+
+
+@entry_point
+def count_futures(states: Any, rows: Any, actions: Any, rules: Any, work: Any, counts: Any) -> None:
+    """Write how many different futures each play has, int64 (P,), all of them as likely.
+
+    Args:
+        states, rows, actions, rules: as in sample_futures.
+        work: shape (2,), dtype STATE, overwritten.
+        counts: overwritten.
+    """
+    for play in range(rows.shape[0]):
+        kind = write_afterstate(states[rows[play]], rules[0], actions[play], work[0])
+        counts[play] = num_outcomes(work[0], kind, rules[0], work[1])
+
+
+@entry_point
+def list_futures(
+    states: Any,
+    rows: Any,
+    actions: Any,
+    rules: Any,
+    counts: Any,
+    records: Any,
+    work: Any,
+    futures: Any,
+) -> None:
+    """Write all futures of each play, one play after the other.
+
+    Args:
+        states, rows, actions, rules, work: as in count_futures.
+        counts: int64 (P,), of count_futures.
+        records: as in sample_futures; nothing is drawn from its streams.
+        futures: shape (the sum of counts,), dtype STATE, overwritten.
+    """
+    place = 0
+    for play in range(rows.shape[0]):
+        kind = write_afterstate(states[rows[play]], rules[0], actions[play], work[0])
+        some = futures[place : place + counts[play]]
+        write_outcomes(work[0], kind, rules[0], records[0].streams, work[1], some)
+        place += counts[play]
