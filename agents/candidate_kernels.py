@@ -42,7 +42,10 @@ class Tables(NamedTuple):
     """Constants of the action table and the observation.
 
     Attributes:
-        targets: int64 (4, entries), where each zone entry goes when a given suit becomes the first.
+        targets: int64 (24, entries), where each zone entry goes, for each order of the suits.
+        orders: int64 (24, 4), the suits in each order.
+        order_numbers: int64 (256,), the number of an order from its suits, two bits each.
+        suit_keys: float64 (entries, 4), what each entry adds to the key by which suits are sorted.
         spy: where the spy's entries begin.
         num_spies: how many there are.
         slot_width: observation entries of a hand slot: ranks, then suits.
@@ -53,6 +56,9 @@ class Tables(NamedTuple):
     """
 
     targets: npt.NDArray[np.int64]
+    orders: npt.NDArray[np.int64]
+    order_numbers: npt.NDArray[np.int64]
+    suit_keys: npt.NDArray[np.float64]
     spy: int
     num_spies: int
     slot_width: int
@@ -93,11 +99,28 @@ def _first(observation: Any, start: int, count: int) -> int:
 
 
 @_compiled
+def _order_of_suits(sources: Any, tables: Tables) -> int:
+    """The number of the order in which the keys of the suits descend; equal ones stay in place."""
+    num_suits = tables.orders.shape[1]
+    keys = np.zeros(num_suits)
+    for source in sources:
+        for suit in range(num_suits):
+            keys[suit] += tables.suit_keys[source, suit]
+    digits = 0
+    for suit in range(num_suits):
+        place = 0
+        for other in range(num_suits):
+            place += keys[other] > keys[suit] or (keys[other] == keys[suit] and other < suit)
+        digits |= suit << (2 * place)
+    return tables.order_numbers[digits]
+
+
+@_compiled
 def read_positions(observations: Any, masks: Any, tables: Tables) -> Positions:
     """Positions of observations int8 (N, d) with masks bool (N, n)."""
     num_positions, num_actions = masks.shape
     num_entries = tables.targets.shape[1]
-    num_suits = tables.targets.shape[0]
+    num_suits = tables.orders.shape[1]
     hand_size = tables.slots.shape[1]
     num_ranks = tables.slot_width - num_suits
     num_plays = np.count_nonzero(masks)
@@ -108,21 +131,27 @@ def read_positions(observations: Any, masks: Any, tables: Tables) -> Positions:
     token_starts = np.empty(num_plays + 1, np.int64)
     tokens = np.empty(num_plays * (hand_size + 2), np.uint16)
     slot_cards = np.empty(hand_size, np.int64)
+    places = np.empty(num_suits, np.int64)
     entry = play = token = 0
     for position in range(num_positions):
         observation = observations[position]
         spy = _first(observation, tables.spy, tables.num_spies)
-        spy_rank, first_suit = spy // num_suits, spy % num_suits
-        entry_starts[position] = entry
-        targets = tables.targets[first_suit]
+        spy_rank = spy // num_suits
+        entry_starts[position] = first = entry
         for source in range(num_entries):
-            entries[entry] = targets[source]
+            entries[entry] = source
             entry += observation[source] != 0
+        order = _order_of_suits(entries[first:entry], tables)
+        targets = tables.targets[order]
+        for k in range(first, entry):
+            entries[k] = targets[entries[k]]
+        for place in range(num_suits):
+            places[tables.orders[order, place]] = place
         for slot in range(hand_size):
             start = num_entries + slot * tables.slot_width
             rank = _first(observation, start, num_ranks)
             suit = _first(observation, start + num_ranks, num_suits)
-            slot_cards[slot] = rank * num_suits + (suit - first_suit) % num_suits
+            slot_cards[slot] = rank * num_suits + places[suit]
         play_starts[position] = play
         for action in range(num_actions):
             if not masks[position, action]:
@@ -139,7 +168,7 @@ def read_positions(observations: Any, masks: Any, tables: Tables) -> Positions:
                 token += 1
             if tables.last_token[action] >= 0:
                 ace = tables.ace[action]
-                relabelled = (ace - first_suit) % num_suits if ace >= 0 else 0
+                relabelled = places[ace] if ace >= 0 else 0
                 tokens[token] = tables.last_token[action] + relabelled
                 token += 1
     entry_starts[num_positions] = entry

@@ -7,13 +7,14 @@ legal plays are the logits. The first layer is linear in the zones, so that of a
 of the position plus an embedding for each card that the play moves: the position is encoded once,
 and each of its plays costs little more.
 
-Suits are relabelled so that the spy's comes first: the 24 relabellings are an exact symmetry of the
-game, so which suit is which never matters.
+Suits are sorted first, the spy's before the others, these by where their cards lie: the 24
+relabellings are an exact symmetry of the game, so which suit is which never matters.
 """
 
 from __future__ import annotations
 
 from functools import cache
+from itertools import permutations
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -95,17 +96,57 @@ def _plays(hand_size: int) -> _Plays:
     return plays
 
 
+_ORDERS = list(permutations(range(cards.NUM_SUITS)))
+"""All orders of the suits: the suit that comes first, second, third, last."""
+
+_KEY_FIELDS = ("hand", "draw_deck", "draw_discard", "spy_deck")
+_SPY_KEY = 2.0**52
+"""Above any key, of 13 + 13 + 13 + 9 bits, and exact in a float64 as all of them are."""
+
+
+def _suits_of(field: slice) -> npt.NDArray[np.int64]:
+    return np.arange(field.stop - field.start) % cards.NUM_SUITS
+
+
 @cache
 def _relabelling() -> npt.NDArray[np.int64]:
-    """int64 (4, entries): where to read each entry from, so that a given suit becomes the first."""
-    sources = np.tile(np.arange(_NUM_ZONE_ENTRIES), (cards.NUM_SUITS, 1))
+    """int64 (24, entries): where to read each entry from, for each order of the suits."""
+    sources = np.tile(np.arange(_NUM_ZONE_ENTRIES), (len(_ORDERS), 1))
     for name, field in LAYOUT.items():
         if name not in ("phase", "slots"):
-            rank, suit = np.divmod(np.arange(field.stop - field.start), cards.NUM_SUITS)
-            for first in range(cards.NUM_SUITS):
-                moved = (suit + first) % cards.NUM_SUITS
-                sources[first, field] = field.start + rank * cards.NUM_SUITS + moved
+            suit = _suits_of(field)
+            for number, order in enumerate(_ORDERS):
+                moved = np.array(order)[suit]
+                sources[number, field] = np.arange(field.start, field.stop) - suit + moved
     return sources
+
+
+@cache
+def _order_numbers() -> npt.NDArray[np.int64]:
+    """int64 (256,): the number of an order from its suits, two bits each, the first lowest."""
+    numbers = np.zeros(1 << (2 * cards.NUM_SUITS), dtype=np.int64)
+    for number, order in enumerate(_ORDERS):
+        numbers[sum(suit << (2 * place) for place, suit in enumerate(order))] = number
+    return numbers
+
+
+@cache
+def _suit_keys() -> npt.NDArray[np.float64]:
+    """float64 (entries, 4): what each entry adds to the key of each suit.
+
+    The key of a suit tells where its cards lie, so suits with equal keys are alike; the spy's suit
+    has the largest one.
+    """
+    keys = np.zeros((_NUM_ZONE_ENTRIES, cards.NUM_SUITS))
+    bit = 1.0
+    for name in reversed(_KEY_FIELDS):
+        field = LAYOUT[name]
+        for entry in range(field.start, field.stop, cards.NUM_SUITS):
+            keys[np.arange(entry, entry + cards.NUM_SUITS), np.arange(cards.NUM_SUITS)] = bit
+            bit *= 2
+    field = LAYOUT["spy"]
+    keys[np.arange(field.start, field.stop), _suits_of(field)] = _SPY_KEY
+    return keys
 
 
 @cache
@@ -118,6 +159,9 @@ def _tables(hand_size: int) -> Tables:
     last_token[plays.passes] = _PASS_TOKEN
     return Tables(
         targets=np.argsort(sources, axis=1),  # the inverse of a permutation
+        orders=np.array(_ORDERS, dtype=np.int64),
+        order_numbers=_order_numbers(),
+        suit_keys=_suit_keys(),
         spy=spy.start,
         num_spies=spy.stop - spy.start,
         slot_width=SLOT_WIDTH,
@@ -135,13 +179,13 @@ class _Position(NamedTuple):
     Attributes:
         zones: float32 (N, entries).
         spy_rank: int64 (N,), 0 for the 5s; 0 too where there is no spy.
-        first_suit: int64 (N,), the suit that became the first.
+        places: int64 (N, 4), where each suit went.
         slot_cards: int64 (N, h), card index in each slot; any where the slot is empty.
     """
 
     zones: th.Tensor
     spy_rank: th.Tensor
-    first_suit: th.Tensor
+    places: th.Tensor
     slot_cards: th.Tensor
 
 
@@ -222,6 +266,8 @@ class CandidatePolicy(MaskableActorCriticPolicy):
     play_ace: th.Tensor
     play_passes: th.Tensor
     relabelling: th.Tensor
+    order_numbers: th.Tensor
+    suit_keys: th.Tensor
 
     def __init__(self, *args: Any, hidden: int = 128, head: int = 64, **kwargs: Any) -> None:
         self.hidden = hidden
@@ -240,7 +286,12 @@ class CandidatePolicy(MaskableActorCriticPolicy):
         self.hand_size = width // SLOT_WIDTH
         for name, table in _plays(self.hand_size)._asdict().items():
             self.register_buffer(f"play_{name}", th.as_tensor(table), persistent=False)
-        self.register_buffer("relabelling", th.as_tensor(_relabelling()), persistent=False)
+        for name, table in (
+            ("relabelling", _relabelling()),
+            ("order_numbers", _order_numbers()),
+            ("suit_keys", _suit_keys()),
+        ):
+            self.register_buffer(name, th.as_tensor(table), persistent=False)
         self.encoder = nn.Linear(_NUM_ZONE_ENTRIES, self.hidden)
         self.moves = nn.EmbeddingBag(_NUM_TOKENS, self.hidden, mode="sum", padding_idx=_NO_TOKEN)
         self.scorer = self._head(final_gain=0.01)
@@ -258,16 +309,20 @@ class CandidatePolicy(MaskableActorCriticPolicy):
 
     def _position(self, obs: th.Tensor) -> _Position:
         spy = obs[:, LAYOUT["spy"]].to(th.float32).argmax(dim=1)
-        suit = spy % cards.NUM_SUITS
+        zones = obs[:, :_NUM_ZONE_ENTRIES]
+        keys = zones.to(th.float64) @ self.suit_keys
+        order = keys.argsort(dim=1, descending=True, stable=True)
+        digits = 1 << (2 * th.arange(cards.NUM_SUITS, device=obs.device))
+        number = self.order_numbers[(order * digits).sum(dim=1)]
+        places = order.argsort(dim=1)
         slots = obs[:, LAYOUT["slots"].start :].to(th.float32)
         slots = slots.reshape(len(obs), self.hand_size, SLOT_WIDTH)
         slot_rank = slots[:, :, : cards.NUM_RANKS].argmax(dim=2)
-        slot_suit = slots[:, :, cards.NUM_RANKS :].argmax(dim=2)
-        slot_suit = (slot_suit - suit[:, None]) % cards.NUM_SUITS
+        slot_suit = places.gather(1, slots[:, :, cards.NUM_RANKS :].argmax(dim=2))
         return _Position(
-            zones=obs.gather(1, self.relabelling[suit]).to(th.float32),
+            zones=zones.gather(1, self.relabelling[number]).to(th.float32),
             spy_rank=spy // cards.NUM_SUITS,
-            first_suit=suit,
+            places=places,
             slot_cards=slot_rank * cards.NUM_SUITS + slot_suit,
         )
 
@@ -278,7 +333,7 @@ class CandidatePolicy(MaskableActorCriticPolicy):
         spy = self.play_spy_token[plays]
         spy = th.where(spy >= 0, spy + position.spy_rank[rows], _NO_TOKEN)
         ace = self.play_ace[plays]
-        ace_suit = (ace - position.first_suit[rows]) % cards.NUM_SUITS
+        ace_suit = position.places[rows, ace.clamp(min=0)]
         last = th.where(ace >= 0, _FIRST_ACE_TOKEN + ace_suit, _NO_TOKEN)
         last = th.where(self.play_passes[plays], _PASS_TOKEN, last)
         return th.cat((hand, spy[:, None], last[:, None]), dim=1)

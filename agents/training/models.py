@@ -29,7 +29,7 @@ from deck_of_spies_env.solitaire.actions import action_table
 from deck_of_spies_env.solitaire.observations import observation_high
 from deck_of_spies_env.solitaire.rules import Rules
 
-FORMAT = 1
+FORMAT = 2
 MEMBER = "deck_of_spies.json"
 ENV_VERSION = "DeckOfSpies-v0"
 """Observation layout and action table are fixed within an environment version."""
