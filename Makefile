@@ -16,7 +16,7 @@ RUN ?= runs/deck_of_spies
 BENCH_STAMP := $(VENV)/.bench-installed
 BENCH_ARGS ?=
 
-.PHONY: help install demo test check format train judge bench strength wheel-test clean
+.PHONY: help install demo test check format train judge bench strength optimality wheel-test clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -63,6 +63,9 @@ bench: $(BENCH_STAMP)  ## speed beside other libraries, in one run (some 20 minu
 
 strength: install  ## wall time to a 90 % win rate beside MaskablePPO's defaults (some 2 hours)
 	$(BIN)/python -m benchmarks.strength
+
+optimality: install  ## exact losses of agents on small decks (minutes)
+	$(BIN)/python -m benchmarks.optimality
 
 wheel-test: install  ## the wheel alone, in an empty environment, runs the README's quick start
 	$(BIN)/python -m pytest tests/test_wheel.py
