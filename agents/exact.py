@@ -25,11 +25,10 @@ from deck_of_spies_env.solitaire import rules as game
 from deck_of_spies_env.solitaire.actions import action_table
 from deck_of_spies_env.solitaire.games import (
     OBJECTIVES,
+    recall_of_states,
     scoring_of,
     states_from_recall,
-    unpack_masks,
 )
-from deck_of_spies_env.solitaire.observations import observation_high
 from deck_of_spies_env.solitaire.positions import check_states
 from deck_of_spies_env.solitaire.rules import STATE, Rules
 
@@ -231,7 +230,7 @@ class Solution:
             *(graph.store, values, self.payments),
             *(self.rules.record, graph.listing, found),
         )
-        legal = legal_masks(states, self.rules).astype(np.bool_)
+        legal = recall_of_states(states, self.rules)[1].astype(np.bool_)
         if np.isnan(found[legal]).any():
             raise ValueError("a position can't follow those that were solved")
         return found
@@ -305,20 +304,6 @@ class PolicyValues(NamedTuple):
     num_decisions: int
 
 
-def legal_masks(states: States, rules: Rules) -> npt.NDArray[np.int8]:
-    """Masks of legal actions, int8 (N, n)."""
-    words = np.zeros((len(states), action_table(rules.hand_size).num_words), dtype=np.uint64)
-    kernels.write_legal(states, rules.record, words)
-    return unpack_masks(words, rules.hand_size)
-
-
-def recall_observations(states: States, rules: Rules) -> npt.NDArray[np.int8]:
-    """``recall`` observations, int8 (N, d)."""
-    rows = np.empty((len(states), len(observation_high("recall", rules.hand_size))), dtype=np.int8)
-    kernels.write_observations(states, rows)
-    return rows
-
-
 def _distinct(states: States) -> tuple[States, npt.NDArray[np.int64]]:
     """The different ones among clean states, and where each of all states is among them."""
     capacity = 1 << max(len(states) - 1, 1).bit_length()
@@ -337,8 +322,8 @@ def _choices(agent: Agent, states: States, rules: Rules) -> npt.NDArray[np.int64
     chosen = np.zeros(len(states), dtype=np.int64)
     for first in range(0, len(states), _STATES_AT_ONCE):
         part = slice(first, first + _STATES_AT_ONCE)
-        masks = legal_masks(states[part], rules)
-        chosen[part] = agent.act(recall_observations(states[part], rules), masks.copy())
+        observations, masks = recall_of_states(states[part], rules)
+        chosen[part] = agent.act(observations, masks.copy())
         if not masks[np.arange(len(masks)), chosen[part]].all():
             raise ValueError("the agent chose an action that is not legal")
     return chosen

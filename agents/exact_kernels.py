@@ -8,31 +8,32 @@ different, so no probability needs to be kept: a mean does.
 A turn ends in a *draw state*: all is decided but which cards are drawn. It is a record of dtype
 STATE in the phase DRAW, which exists here alone. Draw states with their values are all that is
 stored; what lies between two of them is listed anew when it is needed.
-
-Nothing here is cached on disk: Numba would look at this file alone, and a stale copy of the rules
-would be wrong without a sign.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from agents.chance_kernels import begin_draw, end_draw, next_subset, num_sets, spies_to_come
 from deck_of_spies_env import cards
-from deck_of_spies_env.compiled import deposit_bits, lowest_bit_index, popcount
+from deck_of_spies_env.compiled import (
+    deposit_bits,
+    entry_point,
+    kernel,
+    lowest_bit_index,
+    popcount,
+)
 from deck_of_spies_env.random_streams import STREAMS, mix
 from deck_of_spies_env.solitaire import actions as table
-from deck_of_spies_env.solitaire import games, observations
+from deck_of_spies_env.solitaire import games
 from deck_of_spies_env.solitaire import rules as game
 from deck_of_spies_env.solitaire.policies import greedy_action
 from deck_of_spies_env.solitaire.rules import STATE, Rules
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 DRAW = len(game.PHASES)
 """The phase of a draw state."""
@@ -45,8 +46,6 @@ MOST_OUTCOMES = cards.NUM_KEY_SPIES
 """No tier of spies is larger, so no decision has more outcomes."""
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
-_TWO = np.uint64(2)
-_TIER_1, _TIER_2 = np.uint64(cards.SPY_TIERS[0]), np.uint64(cards.SPY_TIERS[1])
 _ACES = np.uint64(cards.ACES)
 _KEY_SPIES = np.uint64(cards.KEY_SPIES)
 _FIRST_KEY_SPY = np.uint64((cards.KEY_SPIES & -cards.KEY_SPIES).bit_length() - 1)
@@ -54,18 +53,6 @@ _NO_SLOT = -1
 _SMALL_FIELDS = ("spy", "phase", "outcome")  # a byte each, at the beginning of the last word
 _LAST_WORD = np.uint64((1 << (8 * len(_SMALL_FIELDS))) - 1)
 _FULL = -1
-
-
-def compiled(function: Function) -> Function:
-    """A function that Python calls, compiled once in each process."""
-    return numba.njit(error_model="numpy", nogil=True)(function)  # type: ignore[return-value]
-
-
-def inlined(function: Function) -> Function:
-    """A function for use inside other kernels."""
-    return numba.njit(error_model="numpy", nogil=True, forceinline=True)(  # type: ignore[return-value]
-        function
-    )
 
 
 def words_of(states: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
@@ -152,19 +139,19 @@ def new_store(capacity: int) -> Store:
 # --- Finding states ---
 
 
-@inlined
+@kernel
 def _copy(target: Any, to: int, source: Any, row: int) -> None:
     for word in range(WORDS):
         target[to, word] = source[row, word]
 
 
-@inlined
+@kernel
 def _word(words: Any, row: int, word: int) -> np.uint64:
     """A word of a state without its padding: NumPy need not copy that along."""
     return words[row, word] & _LAST_WORD if word == WORDS - 1 else words[row, word]
 
 
-@inlined
+@kernel
 def _slot_of(store: Any, words: Any, row: int) -> np.uint64:
     """The slot that holds a state, or the empty one where it belongs."""
     hashed = _ZERO
@@ -183,13 +170,13 @@ def _slot_of(store: Any, words: Any, row: int) -> np.uint64:
     return slot
 
 
-@inlined
+@kernel
 def find(store: Any, words: Any, row: int) -> int:
     """The index of a state in a store, -1 if it is not there."""
     return store.slots[_slot_of(store, words, row)]
 
 
-@inlined
+@kernel
 def intern(store: Any, count: int, words: Any, row: int) -> int:
     """The index of a state in a store; it is ``count`` if it has just been added, -1 if full."""
     slot = _slot_of(store, words, row)
@@ -201,14 +188,14 @@ def intern(store: Any, count: int, words: Any, row: int) -> int:
     return store.slots[slot]
 
 
-@compiled
+@entry_point
 def hang_up(store: Any, count: int) -> None:
     """Fill the hash table of a store whose first states have been copied into it."""
     for i in range(count):
         store.slots[_slot_of(store, store.words, i)] = i
 
 
-@compiled
+@entry_point
 def intern_all(store: Any, words: Any, inverse: Any) -> int:
     """Store all states of uint64 (N, WORDS), write int64 (N,) where, and return how many differ."""
     count = 0
@@ -221,68 +208,16 @@ def intern_all(store: Any, words: Any, inverse: Any) -> int:
 # --- Chance ---
 
 
-@inlined
-def spies_to_come(state: Any) -> np.uint64:
-    """The spies of which one is turned up next, each as likely: the first tier that is left."""
-    if state.spy_deck & _TIER_1 != _ZERO:
-        return state.spy_deck & _TIER_1
-    if state.spy_deck & _TIER_2 != _ZERO:
-        return state.spy_deck & _TIER_2
-    return state.spy_deck
-
-
-@inlined
-def begin_draw(state: Any, rules: Any) -> np.uint64:
-    """Draw the cards that are certain (D10), and return how many more come off the Draw Deck.
-
-    Where the Draw Deck is too small all of it is drawn and the rest comes from the reshuffled
-    discard; so one uniform set from one pile is all that chance decides.
-    """
-    missing = np.uint64(rules.hand_size) - popcount(state.hand)
-    if popcount(state.draw_deck) < missing:
-        missing -= popcount(state.draw_deck)
-        state.hand |= state.draw_deck
-        game.reshuffle(state)
-    return min(missing, popcount(state.draw_deck))
-
-
-@inlined
-def end_draw(state: Any, drawn: np.uint64, rules: Any) -> None:
-    """Draw a set of cards off the Draw Deck and begin the turn, which may be a loss (D8)."""
-    state.draw_deck ^= drawn
-    state.hand |= drawn
-    if rules.eager_reshuffle and state.draw_deck == _ZERO:
-        game.reshuffle(state)
-    game.begin_turn(state)
-
-
-@inlined
-def next_subset(subset: np.uint64) -> np.uint64:
-    """The next larger word with as many set bits (Gosper's hack), for a non-zero word."""
-    lowest = subset & (~subset + _ONE)
-    ripple = subset + lowest
-    return ripple | (((subset ^ ripple) >> _TWO) // lowest)
-
-
-@inlined
-def _num_sets(size: np.uint64, number: np.uint64) -> int:
-    """Binomial coefficient."""
-    count = 1
-    for k in range(int(number)):
-        count = count * (int(size) - k) // (k + 1)
-    return count
-
-
-@compiled
+@entry_point
 def count_draws(words: Any, rules: Any, listing: Any, counts: Any) -> None:
     """Write int64 (N,), how many sets of cards can be drawn in each draw state."""
     for i in range(words.shape[0]):
         _copy(listing.work_words, 2, words, i)
         number = begin_draw(listing.work[2], rules[0])
-        counts[i] = _num_sets(popcount(listing.work[2].draw_deck), number)
+        counts[i] = num_sets(popcount(listing.work[2].draw_deck), number)
 
 
-@compiled
+@entry_point
 def write_draws(words: Any, rules: Any, listing: Any, drawn_states: Any, drawn_words: Any) -> None:
     """Write what follows each draw state, one after the other, as many as count_draws says."""
     place = 0
@@ -291,7 +226,7 @@ def write_draws(words: Any, rules: Any, listing: Any, drawn_states: Any, drawn_w
         number = begin_draw(listing.work[2], rules[0])
         deck = listing.work[2].draw_deck
         subset = (_ONE << number) - _ONE
-        for _ in range(_num_sets(popcount(deck), number)):
+        for _ in range(num_sets(popcount(deck), number)):
             _copy(drawn_words, place, listing.work_words, 2)
             end_draw(drawn_states[place], deposit_bits(subset, deck), rules[0])
             place += 1
@@ -304,13 +239,13 @@ def write_draws(words: Any, rules: Any, listing: Any, drawn_states: Any, drawn_w
 # What is compiled and not inlined here is called in several places and takes long to compile.
 
 
-@compiled
+@entry_point
 def write_legal_bits(state: Any, rules: Any, legal: Any) -> None:
     """Write the legal actions of a position; see the table's kernel."""
     table.write_legal_bits(state, rules, legal)
 
 
-@inlined
+@kernel
 def _end_turn(state: Any, listing: Any, rules: Any) -> None:
     """Judge the game after the last spy, else come to the draw."""
     if state.spy == game.NO_SPY:
@@ -320,7 +255,7 @@ def _end_turn(state: Any, listing: Any, rules: Any) -> None:
         state.spy_discard &= ~_ACES  # whether an Ace was retired or given up matters no more
 
 
-@compiled
+@entry_point
 def list_outcomes(listing: Any, place: int, action: int, rules: Any) -> int:
     """List what an action can lead to before anything else is decided.
 
@@ -354,7 +289,7 @@ def list_outcomes(listing: Any, place: int, action: int, rules: Any) -> int:
     return place
 
 
-@inlined
+@kernel
 def _settle(outcome: Any, kind: int, listing: Any, rules: Any) -> None:
     if kind <= game.KIND_RECRUIT and game.has_pair(outcome.hand):
         outcome.phase = game.RETIRE
@@ -362,12 +297,12 @@ def _settle(outcome: Any, kind: int, listing: Any, rules: Any) -> None:
         _end_turn(outcome, listing, rules)
 
 
-@inlined
+@kernel
 def _leaf_of(state: Any) -> int:
     return int(games._final_key_spies(state)) if state.phase == game.OVER else GOES_ON
 
 
-@inlined
+@kernel
 def _list_options(listing: Any, outcome: int, place: int, rules: Any, narrow: Any) -> int:
     """List what can be retired after an outcome; like list_outcomes."""
     state = listing.outcomes[outcome]
@@ -390,7 +325,7 @@ def _list_options(listing: Any, outcome: int, place: int, rules: Any, narrow: An
     return place
 
 
-@compiled
+@entry_point
 def list_plays(listing: Any, rules: Any, narrow: Any) -> int:
     """List all that can follow a decision.
 
@@ -420,12 +355,12 @@ def list_plays(listing: Any, rules: Any, narrow: Any) -> int:
     return num_plays
 
 
-@inlined
+@kernel
 def keep_all(state: Any, rules: Any, legal: Any) -> None:
     """Look at every legal action."""
 
 
-@inlined
+@kernel
 def keep_greedy(state: Any, rules: Any, legal: Any) -> None:
     """Look at nothing but the greedy action."""
     action = greedy_action(state, rules, legal, _ONE)
@@ -438,7 +373,7 @@ def keep_greedy(state: Any, rules: Any, legal: Any) -> None:
 # --- Induction ---
 
 
-@inlined
+@kernel
 def intern_options(store: Any, count: int, listing: Any, num_plays: int) -> int:
     """Store the draw states among the options; returns the new count, -1 if the store is full."""
     for option in range(listing.first_option[listing.first_outcome[num_plays]]):
@@ -450,7 +385,7 @@ def intern_options(store: Any, count: int, listing: Any, num_plays: int) -> int:
     return count
 
 
-@compiled
+@entry_point
 def expand_decisions(words: Any, first: int, store: Any, count: int, rules: Any, listing: Any):
     """Store all draw states that follow decisions, uint64 (N, WORDS), from the ``first`` on.
 
@@ -466,7 +401,7 @@ def expand_decisions(words: Any, first: int, store: Any, count: int, rules: Any,
     return words.shape[0], count
 
 
-@compiled
+@entry_point
 def expand_draws(first: int, stop: int, store: Any, count: int, rules: Any, listing: Any):
     """Store all draw states that follow those of indices ``first`` to ``stop``.
 
@@ -483,7 +418,7 @@ def expand_draws(first: int, stop: int, store: Any, count: int, rules: Any, list
         number = begin_draw(listing.work[2], rules[0])
         deck = listing.work[2].draw_deck
         subset = (_ONE << number) - _ONE
-        for _ in range(_num_sets(popcount(deck), number)):
+        for _ in range(num_sets(popcount(deck), number)):
             _copy(listing.work_words, 0, listing.work_words, 2)
             end_draw(listing.work[0], deposit_bits(subset, deck), rules[0])
             if listing.work[0].phase == game.ACT:
@@ -497,7 +432,7 @@ def expand_draws(first: int, stop: int, store: Any, count: int, rules: Any, list
     return stop, count
 
 
-@inlined
+@kernel
 def look_up(listing: Any, num_plays: int, store: Any) -> None:
     """Find the draw states among the options; -1 for those that are not stored."""
     for option in range(listing.first_option[listing.first_outcome[num_plays]]):
@@ -505,7 +440,7 @@ def look_up(listing: Any, num_plays: int, store: Any) -> None:
             listing.found[option] = find(store, listing.option_words, option)
 
 
-@inlined
+@kernel
 def option_value(listing: Any, option: int, values: Any, payments: Any, k: int) -> float:
     """The value of an option under objective ``k``; NaN if its draw state is not stored."""
     if listing.leaves[option] != GOES_ON:
@@ -514,7 +449,7 @@ def option_value(listing: Any, option: int, values: Any, payments: Any, k: int) 
     return values[index, k] if index >= 0 else np.nan
 
 
-@inlined
+@kernel
 def outcome_value(listing: Any, outcome: int, values: Any, payments: Any, k: int) -> float:
     """The value of an outcome: of its best option."""
     best = -np.inf
@@ -525,7 +460,7 @@ def outcome_value(listing: Any, outcome: int, values: Any, payments: Any, k: int
     return best
 
 
-@inlined
+@kernel
 def play_value(listing: Any, play: int, values: Any, payments: Any, k: int) -> float:
     """The value of a play: the mean of its outcomes."""
     first, stop = listing.first_outcome[play], listing.first_outcome[play + 1]
@@ -535,7 +470,7 @@ def play_value(listing: Any, play: int, values: Any, payments: Any, k: int) -> f
     return total / (stop - first)
 
 
-@inlined
+@kernel
 def decision_value(listing: Any, num_plays: int, values: Any, payments: Any, k: int) -> float:
     """The value of a decision whose plays are listed and looked up: of its best play."""
     best = -np.inf
@@ -546,7 +481,7 @@ def decision_value(listing: Any, num_plays: int, values: Any, payments: Any, k: 
     return best
 
 
-@inlined
+@kernel
 def best_last_turn(state: Any, rules: Any) -> np.int64:
     """The most Key Spies that the last turn can end with.
 
@@ -572,7 +507,7 @@ def back_up_kernel(narrowing: str) -> Callable[..., None]:
     narrow: Any = keep_greedy if narrowing == "greedy" else keep_all
     most = narrowing == "most"
 
-    @compiled
+    @entry_point
     def back_up(
         first: int,
         stop: int,
@@ -599,9 +534,9 @@ def back_up_kernel(narrowing: str) -> Callable[..., None]:
             number = begin_draw(listing.work[2], rules[0])
             deck = listing.work[2].draw_deck
             subset = (_ONE << number) - _ONE
-            num_sets = _num_sets(popcount(deck), number)
+            count = num_sets(popcount(deck), number)
             totals[:] = 0.0
-            for _ in range(num_sets):
+            for _ in range(count):
                 _copy(listing.work_words, 0, listing.work_words, 2)
                 end_draw(listing.work[0], deposit_bits(subset, deck), rules[0])
                 state = listing.work[0]
@@ -616,12 +551,12 @@ def back_up_kernel(narrowing: str) -> Callable[..., None]:
                         totals[k] += decision_value(listing, plays, values, payments, k)
                 if number != _ZERO:
                     subset = next_subset(subset)
-            backed_up[i] = totals / num_sets
+            backed_up[i] = totals / count
 
     return back_up
 
 
-@compiled
+@entry_point
 def write_action_values(
     words: Any, store: Any, values: Any, payments: Any, rules: Any, listing: Any, action_values: Any
 ) -> None:
@@ -645,7 +580,7 @@ def write_action_values(
 # --- One policy ---
 
 
-@compiled
+@entry_point
 def write_outcomes(
     words: Any, actions: Any, rules: Any, listing: Any, offsets: Any, outcome_words: Any
 ) -> None:
@@ -669,28 +604,14 @@ def write_outcomes(
     offsets[words.shape[0]] = place
 
 
-@compiled
-def write_legal(states: Any, rules: Any, legal: Any) -> None:
-    """Write legal actions as bits, uint64 (N, w)."""
-    for i in range(states.shape[0]):
-        write_legal_bits(states[i], rules[0], legal[i])
-
-
-@compiled
-def write_observations(states: Any, rows: Any) -> None:
-    """Write ``recall`` observations, int8 (N, d)."""
-    for i in range(states.shape[0]):
-        observations.write_observation(states[i], observations.RECALL, rows[i])
-
-
-@compiled
+@entry_point
 def write_leaves(states: Any, leaves: Any) -> None:
     """Write int64 (N,), the Key Spies that count at the end, GOES_ON before it."""
     for i in range(states.shape[0]):
         leaves[i] = _leaf_of(states[i])
 
 
-@compiled
+@entry_point
 def write_payments(scoring: Any, rules: Any, listing: Any, payments: Any) -> None:
     """Write what each end pays, float64 (NUM_LEAVES,), in the engine's own judgement."""
     state = listing.work[0]

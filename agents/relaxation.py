@@ -26,9 +26,9 @@ import numpy.typing as npt
 
 from agents import exact_kernels as kernels
 from agents.exact import Solution, States, Values, clean_decisions
-from agents.exact_kernels import GOES_ON, compiled, inlined, words_of
+from agents.exact_kernels import GOES_ON, words_of
 from deck_of_spies_env import cards
-from deck_of_spies_env.compiled import lowest_bit_index, popcount
+from deck_of_spies_env.compiled import entry_point, kernel, lowest_bit_index, popcount
 from deck_of_spies_env.solitaire import rules as game
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
@@ -65,7 +65,7 @@ def scenarios(count: int, seed: int) -> npt.NDArray[np.float64]:
     return np.random.default_rng(seed).random(shape)
 
 
-@inlined
+@kernel
 def _highest(among: np.uint64, ranks: Any) -> np.uint64:
     """The card of the highest rank in a non-empty set, as a mask."""
     best = among & (~among + _ONE)
@@ -78,7 +78,7 @@ def _highest(among: np.uint64, ranks: Any) -> np.uint64:
     return best
 
 
-@compiled
+@entry_point
 def draw_in_scenario(listing: Any, words: Any, row: int, rules: Any, ranks: Any) -> None:
     """Bring what a draw state leads to in a scenario into ``work[0]``."""
     for word in range(kernels.WORDS):
@@ -94,7 +94,7 @@ def draw_in_scenario(listing: Any, words: Any, row: int, rules: Any, ranks: Any)
     kernels.end_draw(state, drawn, rules)
 
 
-@inlined
+@kernel
 def _outcome_that_comes(listing: Any, play: int, ranks: Any) -> int:
     """The outcome of a play in a scenario: that with the spy of the highest rank."""
     best = listing.first_outcome[play]
@@ -104,7 +104,7 @@ def _outcome_that_comes(listing: Any, play: int, ranks: Any) -> int:
     return best
 
 
-@inlined
+@kernel
 def _list(listing: Any, store: Any, rules: Any) -> int:
     """List and look up all that can follow the decision in ``work[0]``."""
     num_plays = kernels.list_plays(listing, rules, kernels.keep_all)
@@ -112,7 +112,7 @@ def _list(listing: Any, store: Any, rules: Any) -> int:
     return num_plays
 
 
-@inlined
+@kernel
 def _note_reached(
     listing: Any, num_plays: int, ranks: Any, reached: Any, count: int, known: Any
 ) -> int:
@@ -128,7 +128,7 @@ def _note_reached(
     return count
 
 
-@inlined
+@kernel
 def _in_hindsight(
     listing: Any, num_plays: int, ranks: Any, known: Any, guess: Any, scale: float, payments: Any
 ) -> float:
@@ -144,7 +144,7 @@ def _in_hindsight(
     return best
 
 
-@compiled
+@entry_point
 def _solve_scenario(
     start_words: Any,
     store: Any,
