@@ -16,7 +16,7 @@ RUN ?= runs/deck_of_spies
 BENCH_STAMP := $(VENV)/.bench-installed
 BENCH_ARGS ?=
 
-.PHONY: help install demo test check format train judge bench strength optimality wheel-test clean
+.PHONY: help install demo test check format train judge bench strength ablation optimality wheel-test clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -50,8 +50,11 @@ format: install  ## format the code and fix what lint can fix
 train: install  ## train the main recipe from scratch (some 25 minutes on 2 cores) into RUN=...
 	$(BIN)/python train.py --config configs/deck_of_spies.yaml --run_dir $(RUN)
 
-judge: install  ## the measured table of the README: 20,000 held-out deals
-	$(BIN)/python evaluate.py --agents ppo linear greedy random --deals 20000 --seed 0
+judge: install  ## the measured tables of the README: every agent on held-out deals (some 40 minutes)
+	$(BIN)/python evaluate.py --agents linear greedy random --deals 20000
+	$(BIN)/python evaluate.py --agents afterstate ppo --deals 100000
+	$(BIN)/python evaluate.py --agents rollout --deals 2000
+	$(BIN)/python evaluate.py --agents search search:value=ppo --deals 10000
 
 $(BENCH_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
@@ -63,6 +66,9 @@ bench: $(BENCH_STAMP)  ## speed beside other libraries, in one run (some 20 minu
 
 strength: install  ## wall time to a 90 % win rate beside MaskablePPO's defaults (some 2 hours)
 	$(BIN)/python -m benchmarks.strength
+
+ablation: install  ## variants of the recipe under equal processor time (some 3 hours)
+	$(BIN)/python -m benchmarks.ablation
 
 optimality: install  ## exact losses of agents on small decks (minutes)
 	$(BIN)/python -m benchmarks.optimality
