@@ -34,6 +34,17 @@ def whole_number(text: str) -> int:
     return int(text)
 
 
+def depth(text: str) -> int:
+    """An option's value that says how far to look.
+
+    Raises:
+        ValueError: what it must be.
+    """
+    if text not in ("1", "2"):
+        raise ValueError("must be 1 or 2")
+    return int(text)
+
+
 def objective_name(text: str) -> str:
     """An option's value that names an objective.
 
@@ -96,6 +107,7 @@ REGISTRY: dict[str, Entry] = {
             "objective": objective_name,
             "plays": whole_number,
             "samples": whole_number,
+            "depth": depth,
         },
     ),
 }

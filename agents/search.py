@@ -23,9 +23,11 @@ from agents.search_kernels import count_futures, list_futures, sample_futures, w
 from deck_of_spies_env.agent import Actions, BatchAgent
 from deck_of_spies_env.random_streams import fork_streams
 from deck_of_spies_env.solitaire.games import SNAPSHOT, states_from_recall
-from deck_of_spies_env.solitaire.rules import STATE, Rules
+from deck_of_spies_env.solitaire.rules import OVER, STATE, Rules
 
-DEFAULT_PLAYS, DEFAULT_SAMPLES = 8, 32
+DEFAULT_PLAYS, DEFAULT_SAMPLES, DEFAULT_DEPTH = 3, 16, 1
+MOST_DEPTH = 2
+_INNER_PLAYS, _INNER_SAMPLES = 2, 8
 _POSITIONS_AT_ONCE = 32
 _MOST_LISTED = 4
 """Futures of a play are listed if there are no more than this many times the first samples."""
@@ -48,50 +50,45 @@ class ValueFunction(Protocol):
         ...
 
 
-class SearchAgent(BatchAgent):
-    """Chance look-ahead from ``recall`` observations.
+class LookAhead:
+    """One chance ahead of positions, by a value function.
 
     Args:
         value: the value function.
-        rules: the rule set to be played.
+        rules: the rule set.
         plays: how many plays of a position are tried, the most promising ones.
-        samples: futures of each of them in the first round; twice as many in each further one.
+        samples: futures of each of them in the first round; after it as many as so far.
+        record: shape (1,), dtype SNAPSHOT, whose streams the futures come from.
     """
 
     def __init__(
         self,
         value: ValueFunction,
         rules: Rules,
-        plays: int = DEFAULT_PLAYS,
-        samples: int = DEFAULT_SAMPLES,
+        plays: int,
+        samples: int,
+        record: npt.NDArray[Any],
     ) -> None:
-        self._value, self._rules = value, rules
+        self._value, self._rules, self._record = value, rules, record
         self._plays, self._samples = plays, samples
-        self.reset(0)
 
-    def reset(self, seed: int) -> None:
-        """Start anew with a seed for the futures; it is 0 for an agent just made.
+    def best(
+        self, states: npt.NDArray[Any]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """The best action of each position, and the mean value of its futures.
 
-        Raises:
-            ValueError: the seed is negative.
+        Args:
+            states: shape (N,), dtype STATE, none over.
+
+        Returns:
+            int64 (N,), and float64 (N,) with NaN where only one action is legal: forced actions
+            are not looked at.
         """
-        self._record = np.zeros(1, dtype=SNAPSHOT)
-        self._record["streams"] = fork_streams(seed, 1)
-        self._key = self._record["streams"]["key"][0]
-
-    def choose(
-        self, observations: npt.NDArray[np.int8], action_masks: npt.NDArray[np.bool_]
-    ) -> Actions:
-        """The action of each position with the best futures."""
-        states = states_from_recall(observations)
-        parts = np.split(states, range(_POSITIONS_AT_ONCE, len(states), _POSITIONS_AT_ONCE))
-        return np.concatenate([self._search(part) for part in parts])
-
-    def _search(self, states: npt.NDArray[Any]) -> Actions:
         prior, best = self._value.play_values(states)
         rows, actions = _most_promising(prior, self._plays)
+        worth = np.full(len(states), np.nan)
         keys = np.zeros(len(states), np.uint64)
-        write_keys(states, self._key, keys)
+        write_keys(states, self._record["streams"]["key"][0], keys)
         means, exact = self._exact_means(states, rows, actions)
         left = np.arange(len(rows))  # the plays that are still in question
         num_taken, samples = 0, self._samples
@@ -105,8 +102,9 @@ class SearchAgent(BatchAgent):
             left = left[_better_half(rows[left], means[left])]
             alone = np.bincount(rows[left], minlength=len(states))[rows[left]] == 1
             best[rows[left[alone]]] = actions[left[alone]]
+            worth[rows[left[alone]]] = means[left[alone]]
             left = left[~alone]
-        return best
+        return best, worth
 
     def _sampled(
         self,
@@ -120,7 +118,7 @@ class SearchAgent(BatchAgent):
         """Sums over the values of some futures of each play."""
         futures = np.zeros((len(rows), samples), STATE)
         rules = self._rules.record
-        sample_futures(states, keys, rows, actions, rules, first, self._record, futures)
+        sample_futures(states, keys, rows, actions, rules, first, self._record.copy(), futures)
         values = self._value.position_values(futures.reshape(-1))
         return values.reshape(futures.shape).sum(axis=1, dtype=np.float64)
 
@@ -143,6 +141,78 @@ class SearchAgent(BatchAgent):
             values = self._value.position_values(futures).astype(np.float64)
             means[exact] = np.add.reduceat(values, starts) / counts[exact]
         return means, exact
+
+
+class Deeper:
+    """A value function that looks ahead before it judges a position.
+
+    Args:
+        value: the value function that it begins and ends with.
+        look_ahead: over the same value function.
+    """
+
+    def __init__(self, value: ValueFunction, look_ahead: LookAhead) -> None:
+        self._value, self._look_ahead = value, look_ahead
+
+    def play_values(
+        self, states: npt.NDArray[Any]
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+        """As of the value function itself."""
+        return self._value.play_values(states)
+
+    def position_values(self, states: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+        """What the best play's futures are worth in the mean, float32 (N,)."""
+        values = np.full(len(states), np.nan)
+        going_on = np.flatnonzero(states["phase"] != OVER)
+        if going_on.size:
+            values[going_on] = self._look_ahead.best(states[going_on])[1]
+        plain = np.isnan(values)  # over, or forced
+        if plain.any():
+            values[plain] = self._value.position_values(states[plain])
+        return values.astype(np.float32)
+
+
+class SearchAgent(BatchAgent):
+    """Chance look-ahead from ``recall`` observations.
+
+    Args:
+        value: the value function.
+        rules: the rule set to be played.
+        plays: how many plays of a position are tried, the most promising ones.
+        samples: futures of each of them in the first round.
+        depth: chances looked ahead: 1, or 2 to judge each future by a small search of its own.
+    """
+
+    def __init__(
+        self,
+        value: ValueFunction,
+        rules: Rules,
+        plays: int = DEFAULT_PLAYS,
+        samples: int = DEFAULT_SAMPLES,
+        depth: int = DEFAULT_DEPTH,
+    ) -> None:
+        self._record = np.zeros(1, dtype=SNAPSHOT)
+        if depth == MOST_DEPTH:
+            inner = LookAhead(value, rules, _INNER_PLAYS, _INNER_SAMPLES, self._record)
+            value = Deeper(value, inner)
+        self._look_ahead = LookAhead(value, rules, plays, samples, self._record)
+        self.reset(0)
+
+    def reset(self, seed: int) -> None:
+        """Start anew with a seed for the futures; it is 0 for an agent just made.
+
+        Raises:
+            ValueError: the seed is negative.
+        """
+        self._record["streams"] = fork_streams(seed, 1)
+
+    def choose(
+        self, observations: npt.NDArray[np.int8], action_masks: npt.NDArray[np.bool_]
+    ) -> Actions:
+        """The action of each position with the best futures."""
+        states = states_from_recall(observations)
+        parts = np.split(states, range(_POSITIONS_AT_ONCE, len(states), _POSITIONS_AT_ONCE))
+        return np.concatenate([self._look_ahead.best(part)[0] for part in parts])
 
 
 def _most_promising(
@@ -173,13 +243,14 @@ def make(
     objective: str | None = None,
     plays: int = DEFAULT_PLAYS,
     samples: int = DEFAULT_SAMPLES,
+    depth: int = DEFAULT_DEPTH,
 ) -> SearchAgent:
     """The agent over a value function.
 
     Raises:
         AgentError: no such value function, or its model can't be used.
     """
-    return SearchAgent(_value_function(value, rules, objective), rules, plays, samples)
+    return SearchAgent(_value_function(value, rules, objective), rules, plays, samples, depth)
 
 
 def _value_function(spec: str, rules: Rules, objective: str | None) -> ValueFunction:
