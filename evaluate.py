@@ -92,7 +92,7 @@ def play_all(
 
 
 def agent_for(spec: str, rules: Rules) -> Agent:
-    """An agent from ``NAME`` or ``NAME=PATH``.
+    """An agent from ``NAME``, ``NAME=PATH`` or ``NAME:OPTION=VALUE,...``.
 
     Raises:
         AgentError: it can't be made; the message is for the user.
@@ -143,9 +143,10 @@ def command_line() -> OneLineParser:
     parser.add_argument(
         "--agents",
         nargs="+",
-        metavar="NAME[=PATH]",
+        metavar="NAME[:OPTION=VALUE,...]",
         default=["ppo", "greedy", "random"],
-        help="who plays, in the order of the table (ppo greedy random)",
+        help="who plays, in the order of the table (ppo greedy random); NAME=PATH is short for "
+        "NAME:path=PATH",
     )
     parser.add_argument(
         "--deals",

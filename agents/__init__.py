@@ -23,14 +23,18 @@ class AgentError(ValueError):
     """An agent that can't be made; the message is one line for the user."""
 
 
+MOST = 100_000
+"""Playouts or samples that an agent takes for a play: more would fill the memory."""
+
+
 def whole_number(text: str) -> int:
     """An option's value that counts something, at least 1.
 
     Raises:
         ValueError: what it must be.
     """
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 1_000_000):
-        raise ValueError("must be a whole number of 1 to 1,000,000")
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MOST):
+        raise ValueError(f"must be a whole number of 1 to {MOST:,}")
     return int(text)
 
 

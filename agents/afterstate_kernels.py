@@ -305,7 +305,8 @@ def self_play(
         start: shape (1,), dtype STATE, where games begin.
         exploration: probability of a random legal action instead.
         afterstates: shape (T, N), dtype STATE, overwritten with those of the actions taken.
-        counts: float32 (T, N, NUM_COUNTS), overwritten with their distributions.
+        counts: float32 (T, N, NUM_COUNTS), overwritten with the distributions of the best plays,
+            taken or not.
         explored: bool (T, N), overwritten: where the action was a random one.
         finals: int8 (T, N), overwritten: the final count where the action ended the game, else -1.
     """
@@ -322,11 +323,9 @@ def self_play(
                 position += record.streams.gamma
                 action = _random_action(scratch.legal, mix(position))
                 write_afterstate(record.state, rules[0], action, afterstates[t, i])
-                write_counts(afterstates[t, i], network, scratch)
-                counts[t, i] = scratch.counts[:NUM_COUNTS]
             else:
                 copy_state(scratch.states[1], afterstates[t, i])
-                counts[t, i] = scratch.best_counts[:NUM_COUNTS]
+            counts[t, i] = scratch.best_counts[:NUM_COUNTS]
             games.play_action(record, rules[0], action)
             finals[t, i] = -1
             if record.state.phase == game.OVER:

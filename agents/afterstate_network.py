@@ -27,6 +27,7 @@ from deck_of_spies_env import cards
 from deck_of_spies_env.compiled import compiling
 from deck_of_spies_env.files import write_bytes_atomically
 from deck_of_spies_env.solitaire.actions import action_table
+from deck_of_spies_env.solitaire.games import scoring_of
 from deck_of_spies_env.solitaire.rules import STATE, Rules
 
 FORMAT = "afterstate-1"
@@ -121,7 +122,7 @@ def save_network(network: Network, rules: Rules, made: Mapping[str, Any], path: 
 
     Args:
         network, rules: what it holds.
-        made: how it was trained, for people and for the card: values that JSON can hold.
+        made: how it was trained, the ``objective`` at least: values that JSON can hold.
         path: of the file.
     """
     metadata = {
@@ -145,6 +146,7 @@ def load_network(path: Path, rules: Rules) -> tuple[Network, dict[str, Any]]:
             _check(path, metadata, rules)
             network = Network(**{name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
             made = json.loads(metadata["made"])
+            scoring_of(made["objective"], None)
     except AgentError:
         raise
     except FileNotFoundError:
@@ -171,7 +173,7 @@ def _check(path: Path, metadata: Mapping[str, str], rules: Rules) -> None:
 
 def _check_weights(path: Path, network: Network) -> None:
     """Raise AgentError unless shapes fit together: the kernels check nothing."""
-    hidden, head = len(network.first_bias), len(network.second_bias)
+    hidden, head = network.first_bias.size, network.second_bias.size
     shapes = ((NUM_ENTRIES, hidden), (hidden,), (hidden, head), (head,), (head, LANES), (LANES,))
     widths_fit = hidden > 0 and head > 0 and hidden % LANES == 0 and head % LANES == 0
     found = tuple(weights.shape for weights in network)

@@ -11,6 +11,7 @@ position alone, never on the game's own.
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,6 +22,7 @@ import numpy.typing as npt
 from agents import AgentError
 from agents.search_kernels import count_futures, list_futures, sample_futures, write_keys
 from deck_of_spies_env.agent import Actions, BatchAgent
+from deck_of_spies_env.compiled import compiling
 from deck_of_spies_env.random_streams import fork_streams
 from deck_of_spies_env.solitaire.games import SNAPSHOT, states_from_recall
 from deck_of_spies_env.solitaire.rules import OVER, STATE, Rules
@@ -191,6 +193,7 @@ class SearchAgent(BatchAgent):
         samples: int = DEFAULT_SAMPLES,
         depth: int = DEFAULT_DEPTH,
     ) -> None:
+        _compile()
         self._record = np.zeros(1, dtype=SNAPSHOT)
         if depth == MOST_DEPTH:
             inner = LookAhead(value, rules, _INNER_PLAYS, _INNER_SAMPLES, self._record)
@@ -236,6 +239,18 @@ def _better_half(
     return order[np.arange(len(rows)) - starts < (sizes + 1) // 2]
 
 
+@cache
+def _compile() -> None:
+    """Compile or load the kernels once, safe among processes."""
+    rules, states, record = Rules().record, np.zeros(0, STATE), np.zeros(1, SNAPSHOT)
+    keys, rows = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+    with compiling():
+        write_keys(states, keys.dtype.type(0), keys)
+        sample_futures(states, keys, rows, rows, rules, 0, record, np.zeros((0, 1), STATE))
+        count_futures(states, rows, rows, rules, np.zeros(2, STATE), rows)
+        list_futures(states, rows, rows, rules, rows, record, np.zeros(2, STATE), states)
+
+
 def make(
     rules: Rules,
     path: Path | None,
@@ -254,7 +269,9 @@ def make(
 
 
 def _value_function(spec: str, rules: Rules, objective: str | None) -> ValueFunction:
-    name, _, written = spec.partition("=")
+    name, separator, written = spec.partition("=")
+    if separator and not written:
+        raise AgentError(f"search: the path of {name} is missing")
     path = Path(written) if written else None
     if name == "afterstate":
         return import_module("agents.afterstate").value_function(rules, path, objective)

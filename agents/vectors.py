@@ -40,6 +40,7 @@ else:
     _WORD = ir.IntType(64)
     _CONTRACT = ("contract",)  # one fused instruction where there is one
     _TERMS = 7
+    _LOG_2_COARSE = 0.693359375  # so few digits that its multiples by an exponent are exact
 
     def _splat(builder, value):
         nothing = ir.Constant(_VECTOR, ir.Undefined)
@@ -110,7 +111,8 @@ else:
             signature_of_floor = ir.FunctionType(_VECTOR, [_VECTOR])
             floor = builder.module.declare_intrinsic("llvm.floor.v16f32", (), signature_of_floor)
             number = builder.call(floor, [halved])
-            rest = builder.fsub(x, builder.fmul(number, _all(math.log(2))))
+            rest = builder.fsub(x, builder.fmul(number, _all(_LOG_2_COARSE)))
+            rest = builder.fsub(rest, builder.fmul(number, _all(math.log(2) - _LOG_2_COARSE)))
             series = _all(1 / math.factorial(_TERMS))
             for term in reversed(range(_TERMS)):
                 series = builder.fadd(

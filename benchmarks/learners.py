@@ -17,10 +17,10 @@ from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv
 
 import deck_of_spies_env  # noqa: F401 - registers the ids
 from agents.training.config import EnvConfig, TrainConfig, read_command_line
+from agents.training.ppo import make_envs, make_model
 from benchmarks.plain_loop import iterate
 from benchmarks.players import Player
 from deck_of_spies_env.evaluation.seeds import deal_seeds
-from train import make_envs, make_model
 
 RECIPE = Path(__file__).parents[1] / "configs" / "deck_of_spies.yaml"
 METHODS_OF_ENVS = ("reset", "step", "step_async", "step_wait", "action_masks", "env_method")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from conftest import new_env, position
 
 import agents
 from agents import REGISTRY, AgentError, make_agent
+from agents.afterstate_network import random_weights, save_network
 from deck_of_spies_env import Rules
 from deck_of_spies_env.agent import Agent, BatchAgent
 from deck_of_spies_env.evaluation.matches import play_deals
@@ -18,8 +20,11 @@ from deck_of_spies_env.solitaire.env import DeckOfSpiesEnv
 
 SIMPLE = ("random", "greedy", "linear")
 FOR_ANY_RULES = ("random", "greedy")
-BATCHED = (*SIMPLE, "rollout:budget=2")
-"""Agents whose manners are tested, as they are made."""
+BATCHED = (
+    *(*SIMPLE, "rollout:budget=2", "afterstate=MODEL"),
+    "search:value=afterstate=MODEL,plays=2,samples=2",
+)
+"""Agents whose manners are tested, as they are made; MODEL is a file of an untrained network."""
 GREEDY_WIN_RATE = (0.70, 0.76)
 """Greedy play won 0.731 of 60,000 deals; 4,000 have a standard error of 0.007."""
 
@@ -48,6 +53,20 @@ def positions(count: int) -> tuple[Any, Any]:
     return np.array(observations), np.array(masks)
 
 
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of an untrained network."""
+    path = tmp_path_factory.mktemp("models") / "untrained.safetensors"
+    network = random_weights(16, 16, np.random.default_rng(0))
+    save_network(network, Rules(), {"objective": "keys"}, path)
+    return path
+
+
+def made(name: str, model: Path) -> Agent:
+    """One of the agents of BATCHED."""
+    return make_agent(name.replace("MODEL", str(model)))
+
+
 # --- Registry -------------------------------------------------------------------------------------
 
 
@@ -58,8 +77,8 @@ def test_simple_agents_are_registered_in_order_of_strength() -> None:
 
 
 @pytest.mark.parametrize("name", BATCHED)
-def test_agents_keep_the_protocol(name: str) -> None:
-    assert isinstance(make_agent(name), Agent)
+def test_agents_keep_the_protocol(name: str, model: Path) -> None:
+    assert isinstance(made(name, model), Agent)
 
 
 @pytest.mark.parametrize("name", FOR_ANY_RULES)
@@ -77,6 +96,14 @@ def test_bots_play_any_rules(name: str) -> None:
         ("greedy=", "greedy takes no path"),
         ("linear=", "linear takes a path"),
         ("ppo=", "ppo takes a path"),
+        ("afterstate=", "afterstate takes a path"),
+        ("search=", "search takes no path"),
+        ("greedy:depth=2", "greedy takes no options"),
+        ("random:", "random takes no options"),
+        ("ppo:objective=win", "options path"),
+        ("rollout:budget=1,budget=2", "at most once"),
+        ("rollout:", "rollout:OPTION=VALUE"),
+        ("rollout:budget=1e3", "budget must be a whole number of 1 to 1,000,000"),
     ],
 )
 def test_bad_agents_are_named_in_one_line(spec: str, complaint: str) -> None:
@@ -95,8 +122,8 @@ def test_unknown_agents_are_told_all_there_are() -> None:
 
 
 @pytest.mark.parametrize("name", BATCHED)
-def test_agents_refuse_to_guess_without_a_mask(name: str) -> None:
-    agent = make_agent(name)
+def test_agents_refuse_to_guess_without_a_mask(name: str, model: Path) -> None:
+    agent = made(name, model)
     observations, masks = positions(3)
     nothing: Any = None
     with pytest.raises(ValueError, match="action mask"):
@@ -113,9 +140,11 @@ def test_agents_refuse_to_guess_without_a_mask(name: str) -> None:
 
 @pytest.mark.parametrize("name", BATCHED)
 @pytest.mark.parametrize("dtype", [np.int8, np.bool_, np.float32])
-def test_agents_play_legally_whatever_the_type_of_the_mask(name: str, dtype: Any) -> None:
+def test_agents_play_legally_whatever_the_type_of_the_mask(
+    name: str, dtype: Any, model: Path
+) -> None:
     observations, masks = positions(400)
-    actions = make_agent(name).act(observations, masks.astype(dtype))
+    actions = made(name, model).act(observations, masks.astype(dtype))
     assert isinstance(actions, np.ndarray)
     assert actions.dtype == np.int64
     assert actions.shape == (400,)
@@ -123,8 +152,8 @@ def test_agents_play_legally_whatever_the_type_of_the_mask(name: str, dtype: Any
 
 
 @pytest.mark.parametrize("name", BATCHED)
-def test_one_game_and_a_batch_of_one_agree(name: str) -> None:
-    single, batch = make_agent(name), make_agent(name)
+def test_one_game_and_a_batch_of_one_agree(name: str, model: Path) -> None:
+    single, batch = made(name, model), made(name, model)
     single.reset(5)
     batch.reset(5)
     for observation, mask in zip(*positions(100), strict=True):
@@ -134,9 +163,9 @@ def test_one_game_and_a_batch_of_one_agree(name: str) -> None:
         assert alone == together
 
 
-@pytest.mark.parametrize("name", ["greedy", "linear"])
-def test_agents_choose_for_each_game_as_if_alone(name: str) -> None:
-    agent = make_agent(name)
+@pytest.mark.parametrize("name", [name for name in BATCHED if name != "random"])
+def test_agents_choose_for_each_game_as_if_alone(name: str, model: Path) -> None:
+    agent = made(name, model)
     observations, masks = positions(200)
     alone = [agent.act(*pair) for pair in zip(observations, masks, strict=True)]
     assert np.array_equal(agent.act(observations, masks), alone)

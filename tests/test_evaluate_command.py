@@ -97,6 +97,13 @@ def test_the_same_command_gives_the_same_report(
     assert out.count("40 deals") == 2
 
 
+def test_agents_are_listed_as_they_were_written(capsys: pytest.CaptureFixture[str]) -> None:
+    assert evaluate.main(["--agents", "rollout:budget=2", "rollout:budget=1", "--deals", "9"]) == 0
+    out, _ = capsys.readouterr()
+    assert "rollout:budget=2" in out
+    assert "rollout:budget=1" in out
+
+
 def test_seeds_are_other_deals(tmp_path: Path) -> None:
     def decisions(seed: str) -> int:
         path = tmp_path / "report.json"
@@ -112,6 +119,8 @@ def test_seeds_are_other_deals(tmp_path: Path) -> None:
     ("arguments", "named"),
     [
         (["--agents", "random=model.zip"], "random takes no path"),
+        (["--agents", "rollout:budget=none"], "budget must be a whole number"),
+        (["--agents", "search:plays=2,depth=3"], "value, objective, plays, samples"),
         (["--agents"], "--agents"),
         (["--deals", "0"], "--deals: '0'"),
         (["--deals", "-5"], "--deals: '-5'"),
@@ -148,7 +157,8 @@ def test_missing_and_corrupt_models_are_named(
     corrupt = tmp_path / "model.zip"
     corrupt.write_bytes(b"PK\x03\x04 no more than that")
     for path in (corrupt, tmp_path / "missing.zip", tmp_path):
-        assert str(path) in mistake(capsys, "--agents", "greedy", f"ppo={path}")
+        for spec in ("ppo", "afterstate", "search:value=ppo", "search:value=afterstate"):
+            assert str(path) in mistake(capsys, "--agents", "greedy", f"{spec}={path}")
 
 
 def test_rules_can_be_written_in_two_ways() -> None:

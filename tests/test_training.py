@@ -24,12 +24,12 @@ from agents import AgentError, make_agent
 from agents.ppo import PPOAgent
 from agents.training.config import ConfigError, PolicyConfig, TrainConfig, read_command_line
 from agents.training.models import load_policy, policy_arguments
+from agents.training.ppo import device_of
 from deck_of_spies_env import Rules
 from deck_of_spies_env.agent import BatchAgent
 from deck_of_spies_env.evaluation.matches import play_deals
 from deck_of_spies_env.evaluation.seeds import deal_seeds
 from deck_of_spies_env.integrations.sb3 import DeckOfSpiesVecEnv, make_vec_env
-from train import device_of
 
 ROOT = Path(__file__).parent.parent
 NUM_ENVS = 64

@@ -84,11 +84,8 @@ class Judge:
         return self._seconds_before + time.monotonic() - self._started
 
     def is_due(self, timesteps: int) -> bool:
-        """Whether an evaluation is due; says so once."""
-        due = timesteps >= self._next_evaluation
-        if due:
-            self._next_evaluation = timesteps + self._config.evaluation.every
-        return due
+        """Whether an evaluation is due."""
+        return timesteps >= self._next_evaluation
 
     def checkpoint_is_due(self, timesteps: int) -> bool:
         """Whether a checkpoint is due; says so once."""
@@ -99,6 +96,7 @@ class Judge:
 
     def judge(self, agent: Agent, timesteps: int) -> tuple[Score, bool]:
         """Evaluate, and tell the figures and whether they are the best so far."""
+        self._next_evaluation = timesteps + self._config.evaluation.every
         score = Score.of(play_deals(agent, self._seeds, rules=self._rules))
         row = {
             "timesteps": timesteps,

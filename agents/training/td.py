@@ -32,6 +32,7 @@ from agents.objectives import NUM_COUNTS, utility_of
 from agents.training.config import TrainConfig
 from agents.training.judging import Judge, ProgressBar, Score
 from agents.training.runs import RunDirectory
+from deck_of_spies_env.compiled import compiling
 from deck_of_spies_env.evaluation.seeds import deal_seeds
 from deck_of_spies_env.solitaire.games import SNAPSHOT
 from deck_of_spies_env.solitaire.rollouts import deal_snapshots
@@ -93,6 +94,7 @@ class AfterstateLearner:
 
     def learn(self, run: RunDirectory) -> Score:
         """Train to the end of the run, and return the last evaluation's figures."""
+        self._compile()
         judge = Judge(self.config, run, self._notes)
         logger = run.logger()
         bar = ProgressBar(self.config.td.total_timesteps)
@@ -104,17 +106,29 @@ class AfterstateLearner:
             logger.record("train/loss", loss)
             logger.record("rollout/key_spies", self._recent_key_spies())
             logger.record("time/seconds", judge.seconds())
-            if judge.is_due(self.num_timesteps):
-                self._evaluate(judge, run, logger)
-            if judge.checkpoint_is_due(self.num_timesteps):
-                run.save_checkpoint(partial(self._write_checkpoint, judge))
-            logger.dump(self.num_timesteps)
+            if self._progress_remaining() > 0:  # the end is judged and kept in any case
+                if judge.is_due(self.num_timesteps):
+                    self._evaluate(judge, run, logger)
+                if judge.checkpoint_is_due(self.num_timesteps):
+                    run.save_checkpoint(partial(self._write_checkpoint, judge))
+                logger.dump(self.num_timesteps)
         bar.stop()
         score = self._evaluate(judge, run, logger)
         logger.dump(self.num_timesteps)
         self._save(run.last_model)
         run.save_checkpoint(partial(self._write_checkpoint, judge))
         return score
+
+    def _compile(self) -> None:
+        """Compile or load the kernels, safe among processes: play no game and learn nothing."""
+        states, counts = np.zeros((1, 0), STATE), np.zeros((1, 0, NUM_COUNTS), np.float32)
+        explored, finals = np.zeros((1, 0), np.bool_), np.zeros((1, 0), np.int8)
+        rules, start, none = self._rules.record, standard_start(), np.zeros(0, SNAPSHOT)
+        common = (self.network, self._utility, self._scratch, 0.0)
+        with compiling():
+            kernels.self_play(none, rules, start, *common, states, counts, explored, finals)
+            kernels.write_targets(counts, explored, finals, 0.0, counts)
+            self._log_probs(states[0])
 
     def _progress_remaining(self) -> float:
         return max(1 - self.num_timesteps / self.config.td.total_timesteps, 0.0)
