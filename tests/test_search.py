@@ -357,7 +357,7 @@ def test_it_plays_other_rules(tmp_path: Path) -> None:
         (":value=ppo=nowhere.zip", "nowhere.zip"),
         (":value=afterstate=nowhere.safetensors", "nowhere.safetensors"),
         (":objective=fame", "objective must be one of"),
-        (":depth=2", "plays"),
+        (":depth=3", "depth must be 1 or 2"),
         (":plays=2,plays=3", "at most once"),
         ("=model.zip", "takes no path"),
     ],
