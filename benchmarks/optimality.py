@@ -30,6 +30,11 @@ from deck_of_spies_env.solitaire.games import OBJECTIVES
 RESULTS = Path(__file__).parent / "results" / "optimality.json"
 BOUNDED_EACH = 1
 """Decks of each kind and number of spies left whose optimum is bounded too."""
+MEASURES: dict[str, str | dict[str, float]] = {
+    **{name: name for name in OBJECTIVES},
+    "win and keys": {"win": 1.0, "keys": 1.0},
+}
+"""Objectives by name; the last one is that of the training of ``ppo`` and ``afterstate``."""
 _SAME = 1e-9
 _NOISE = 0.02
 _SEED = 0
@@ -39,7 +44,7 @@ Values = npt.NDArray[np.float64]
 
 def by_objective(values: Values) -> dict[str, float]:
     """A row of values by name."""
-    return {name: float(value) for name, value in zip(OBJECTIVES, values, strict=True)}
+    return {name: float(value) for name, value in zip(MEASURES, values, strict=True)}
 
 
 def solve_family(decks: list[SmallDeck], num_scenarios: int) -> list[dict[str, Any]]:
@@ -48,7 +53,7 @@ def solve_family(decks: list[SmallDeck], num_scenarios: int) -> list[dict[str, A
     seen: dict[tuple[str, int], int] = {}
     for deck in decks:
         state, started = state_of(deck), time.perf_counter()
-        solution = solve(state)
+        solution = solve(state, objectives=list(MEASURES.values()))
         entry = {
             "name": deck.name,
             "kind": deck.kind,
@@ -70,7 +75,7 @@ def bounds_of(
     solution: Solution, state: npt.NDArray[Any], deck: SmallDeck, num_scenarios: int
 ) -> dict[str, dict[str, float]]:
     """Upper bounds for the objective that the deck was chosen by, with several guesses."""
-    objective = OBJECTIVES.index(KINDS[deck.kind].objective)
+    objective = list(MEASURES).index(KINDS[deck.kind].objective)
     optimum = solution.draw_values[:, objective]
     noise = np.random.default_rng(_SEED).normal(0.0, _NOISE, len(optimum))
     guesses: dict[str, Values | None] = {
@@ -90,7 +95,7 @@ def bounds_of(
 def judge(spec: str, decks: list[SmallDeck]) -> dict[str, Any]:
     """An agent's exact value of each deck."""
     starts, started = np.concatenate([state_of(deck) for deck in decks]), time.perf_counter()
-    result = evaluate_policy(make_agent(spec), starts)
+    result = evaluate_policy(make_agent(spec), starts, objectives=list(MEASURES.values()))
     return {
         "name": spec,
         "decisions": result.num_decisions,
@@ -111,7 +116,7 @@ def summary(
 ) -> dict[str, Any]:
     """Objective -> mean optimum, and of each agent mean value, losses, and decks without loss."""
     means: dict[str, Any] = {}
-    for objective in OBJECTIVES:
+    for objective in MEASURES:
         optimum = np.array([solved[place]["optimum"][objective] for place in places])
         means[objective] = {"optimum": float(optimum.mean()), "agents": {}}
         for agent in judged:
@@ -182,7 +187,12 @@ def measure(specs: list[str], num_scenarios: int, most: int | None) -> dict[str,
 def main() -> None:
     """Measure, print two tables, and write the figures."""
     parser = argparse.ArgumentParser(description="Exact losses of agents on small decks.")
-    parser.add_argument("--agents", nargs="+", default=["greedy", "ppo"], metavar="NAME[=PATH]")
+    parser.add_argument(
+        "--agents",
+        nargs="+",
+        default=["greedy", "linear", "ppo", "afterstate", "search"],
+        metavar="NAME[=PATH]",
+    )
     parser.add_argument("--scenarios", type=int, default=100, help="for the bounds; 0 for none")
     parser.add_argument("--most", type=int, help="only the first decks of the family")
     parser.add_argument("--json", type=Path, default=RESULTS, metavar="FILE")

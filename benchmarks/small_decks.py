@@ -1,17 +1,18 @@
 """A family of small decks with known best play, chosen by a fixed rule.
 
-``python -m benchmarks.small_decks`` writes ``benchmarks/small_decks.json`` anew. Three kinds:
+``python -m benchmarks.small_decks`` writes ``benchmarks/small_decks.json`` anew. Four kinds:
 
-* ``ending``: positions of real games. The shipped ``ppo`` plays the first deals of the ``select``
-  bank; taken are its positions with 3 or 4 spies left, before the play against the one on top.
-* ``all12``: likewise, but chosen by the chance of all twelve Key Spies instead of a win.
+* ``typical``: positions of real games. The shipped ``afterstate`` plays the first deals of the
+  ``select`` bank; taken are its positions with 3 or 4 spies left, before the play against the one
+  on top, as they come.
+* ``open``: likewise, but such as are neither won nor lost: an optimal win rate of 5-95 %.
+* ``all12``: likewise, by the chance of all twelve Key Spies instead of a win.
 * ``short``: decks put together by a seeded draw: five Key Spies and three low cards with an Ace
-  among them, against one spy of 8-10 and three of Jack-King.
+  among them, against one spy of 8-10 and three of Jack-King; open for a win.
 
 Of each kind and number of spies left the first ones are kept, in the order of deals or of draws,
-that have no more than 65,536 draw states, an optimal win rate (rate of all twelve) of 5-95 %, and
-one of greedy play that is at least 5 points lower: at most twelve, of ``all12`` six. Rules are the
-default ones, so seven Key Spies win.
+that have no more than 65,536 draw states: at most twelve. Rules are the default ones, so seven Key
+Spies win.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agents import make_agent
-from agents.exact import TooManyStatesError, evaluate_policy, solve, spies_left
+from agents.exact import TooManyStatesError, solve, spies_left
 from deck_of_spies_env import cards
 from deck_of_spies_env.evaluation.seeds import deal_seeds
 from deck_of_spies_env.files import write_text_atomically
@@ -39,7 +40,8 @@ PATH = Path(__file__).parent / "small_decks.json"
 NUM_DEALS = 1_500
 LEFT = (3, 4)
 MAX_STATES = 1 << 16
-LEAST_OPTIMUM, MOST_OPTIMUM, LEAST_LOSS = 0.05, 0.95, 0.05
+LEAST_OPTIMUM, MOST_OPTIMUM = 0.05, 0.95
+MOST_OF_A_KIND = 12
 _SHORT_SEED = 0
 _SHORT_TRIES = 400
 
@@ -48,20 +50,21 @@ class Kind(NamedTuple):
     """What positions of a kind are chosen by.
 
     Attributes:
-        objective: that is to be open.
+        objective: that counts.
         key_spies: that it needs.
-        most: positions for each number of spies left.
+        must_be_open: whether it must be in doubt.
     """
 
     objective: str
     key_spies: int
-    most: int
+    must_be_open: bool = True
 
 
 KINDS = {
-    "ending": Kind("win", 7, 12),
-    "all12": Kind("perfect", 12, 6),
-    "short": Kind("win", 7, 12),
+    "typical": Kind("win", 7, must_be_open=False),
+    "open": Kind("win", 7),
+    "all12": Kind("perfect", 12),
+    "short": Kind("win", 7),
 }
 
 
@@ -97,14 +100,14 @@ def state_of(deck: SmallDeck) -> npt.NDArray[Any]:
 
 
 def endings(num_deals: int) -> dict[int, npt.NDArray[Any]]:
-    """Positions of ``ppo`` with 3 and with 4 spies left, shape (num_deals,) each.
+    """Positions of ``afterstate`` with 3 and with 4 spies left, shape (num_deals,) each.
 
     Where the game ended before, the phase is OVER.
     """
     games = Games(num_deals)
     games.seed(range(num_deals), deal_seeds("select", 0, num_deals))
     games.deal()
-    agent = make_agent("ppo")
+    agent = make_agent("afterstate")
     found = {left: np.zeros(num_deals, dtype=STATE) for left in LEFT}
     for states in found.values():
         states["phase"] = game.OVER
@@ -155,27 +158,27 @@ def is_open(states: npt.NDArray[Any], needed: int) -> npt.NDArray[np.bool_]:
     return going_on & (held < needed) & (held + to_come >= needed)
 
 
-def is_fit(state: npt.NDArray[Any], objective: str) -> bool:
-    """Whether a position is small, open and hard for greedy play."""
+def is_fit(state: npt.NDArray[Any], kind: Kind) -> bool:
+    """Whether a position is small, and open if it must be."""
     try:
-        solution = solve(state, objectives=[objective], max_states=MAX_STATES)
+        solution = solve(state, objectives=[kind.objective], max_states=MAX_STATES)
     except TooManyStatesError:
         return False
     optimum = float(solution.values(state)[0, 0])
-    if not LEAST_OPTIMUM <= optimum <= MOST_OPTIMUM:
-        return False
-    greedy = evaluate_policy(make_agent("greedy"), state, objectives=[objective]).values
-    return bool(greedy[0, 0] <= optimum - LEAST_LOSS)
+    return not kind.must_be_open or LEAST_OPTIMUM <= optimum <= MOST_OPTIMUM
 
 
 def choose(name: str, seeds: list[int], states: npt.NDArray[Any]) -> Iterator[SmallDeck]:
     """The first positions that are fit, for a kind."""
-    found = 0
-    for index in np.flatnonzero(is_open(states, KINDS[name].key_spies)):
-        if found == KINDS[name].most:
+    found, kind = 0, KINDS[name]
+    possible = states["phase"] != game.OVER
+    if kind.must_be_open:
+        possible &= is_open(states, kind.key_spies)
+    for index in np.flatnonzero(possible):
+        if found == MOST_OF_A_KIND:
             return
         state = states[index : index + 1]
-        if is_fit(state, KINDS[name].objective):
+        if is_fit(state, kind):
             found += 1
             zones = {zone: list(held) for zone, held in zones_of(state[0]).items()}
             yield SmallDeck(name, seeds[int(index)], int(spies_left(state)[0]), zones)
@@ -187,7 +190,8 @@ def main() -> None:
     family: list[SmallDeck] = []
     seeds = deal_seeds("select", 0, NUM_DEALS)
     for left, states in endings(NUM_DEALS).items():
-        family += [*choose("ending", seeds, states), *choose("all12", seeds, states)]
+        for kind in ("typical", "open", "all12"):
+            family += choose(kind, seeds, states)
         sys.stderr.write(f"{len(family)} positions with {left} spies left and more\n")
     family += choose("short", list(range(_SHORT_TRIES)), short_decks(_SHORT_TRIES))
     lines = [json.dumps(deck._asdict()) for deck in family]

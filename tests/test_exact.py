@@ -432,7 +432,7 @@ def test_the_family_is_made_of_small_open_positions() -> None:
         assert spies_left(state).tolist() == [deck.spies_left]
     smallest = sorted(family, key=lambda deck: deck.spies_left)[:3]
     assert MAX_STATES == 1 << 16
-    assert all(is_fit(state_of(deck), KINDS[deck.kind].objective) for deck in smallest)
+    assert all(is_fit(state_of(deck), KINDS[deck.kind]) for deck in smallest)
 
 
 def test_the_command_writes_its_figures(
@@ -446,9 +446,9 @@ def test_the_command_writes_its_figures(
     assert "| `win` |" in printed
     assert "no penalty" in printed
     found = json.loads(report.read_text())
-    assert found["counts"] == {"ending": 2}
-    agent = found["summary"]["ending"]["win"]["agents"]["greedy"]
-    optimum = found["summary"]["ending"]["win"]["optimum"]
+    assert found["counts"] == {"typical": 2}
+    agent = found["summary"]["typical"]["win"]["agents"]["greedy"]
+    optimum = found["summary"]["typical"]["win"]["optimum"]
     assert agent["value"] + agent["loss"] == pytest.approx(optimum)
     for argument in (["--agents", "random"], ["--agents", "nobody"], ["--scenarios", "1"]):
         monkeypatch.setattr(sys, "argv", ["optimality", *argument])
