@@ -144,7 +144,7 @@ class Graph:
         kernels.hang_up(larger, self.count)
         self.store = larger
 
-    def backed_up(self, values: Values, payments: Values, narrowing: str) -> Values:
+    def backed_up(self, values: Values, payments: Values, narrowing: int) -> Values:
         """One step of induction everywhere: the value of each draw state if those after it have
         ``values``.
         """
@@ -152,7 +152,7 @@ class Graph:
         self._back_up(0, self.count, values, payments, narrowing, result)
         return result
 
-    def induced(self, payments: Values, narrowing: str) -> Values:
+    def induced(self, payments: Values, narrowing: int) -> Values:
         """Backward induction: float64 (count, m), from the last level to the first."""
         values = np.zeros((self.count, payments.shape[1]))
         for first, stop in reversed(self.levels):
@@ -165,12 +165,13 @@ class Graph:
         stop: int,
         values: Values,
         payments: Values,
-        narrowing: str,
+        narrowing: int,
         result: Values,
     ) -> None:
-        back_up = kernels.back_up_kernel(narrowing)
         rules, listing = self.rules.record, self.listing
-        back_up(first, stop, self.store, values, payments, rules, listing, result)
+        kernels.back_up(
+            first, stop, self.store, values, payments, rules, listing, result, narrowing
+        )
 
 
 class Solution:
@@ -200,7 +201,9 @@ class Solution:
         self.graph = Graph(clean_decisions(starts, rules), rules, max_states)
         # A Key Spy more never pays less, unless a weight is negative.
         ascending = bool((np.diff(self.payments, axis=0) >= 0).all())
-        self.draw_values = self.graph.induced(self.payments, "most" if ascending else "best")
+        self.draw_values = self.graph.induced(
+            self.payments, kernels.MOST if ascending else kernels.BEST
+        )
 
     @property
     def num_states(self) -> int:
@@ -241,7 +244,7 @@ class Solution:
 
     def greedy_draw_values(self) -> Values:
         """The value of greedy play in each draw state, float64 (count, m)."""
-        return self.graph.induced(self.payments, "greedy")
+        return self.graph.induced(self.payments, kernels.GREEDY)
 
 
 def solve(

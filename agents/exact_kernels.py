@@ -12,8 +12,6 @@ stored; what lies between two of them is listed anew when it is needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -302,8 +300,23 @@ def _leaf_of(state: Any) -> int:
     return int(games._final_key_spies(state)) if state.phase == game.OVER else GOES_ON
 
 
+BEST, GREEDY, MOST = 0, 1, 2
+"""Which plays count: all, that of ``greedy`` alone, or all where no end pays less than one with
+fewer Key Spies, so that the last turn takes one step."""
+
+
 @kernel
-def _list_options(listing: Any, outcome: int, place: int, rules: Any, narrow: Any) -> int:
+def _narrow(state: Any, rules: Any, legal: Any, narrowing: int) -> None:
+    """Take away legal actions that are not to be looked at."""
+    if narrowing == GREEDY:
+        place = np.uint64(greedy_action(state, rules, legal, _ONE))
+        for word in range(legal.shape[0]):
+            legal[word] = _ZERO
+        legal[place >> np.uint64(6)] = _ONE << (place & np.uint64(63))
+
+
+@kernel
+def _list_options(listing: Any, outcome: int, place: int, rules: Any, narrowing: int) -> int:
     """List what can be retired after an outcome; like list_outcomes."""
     state = listing.outcomes[outcome]
     if state.phase != game.RETIRE:
@@ -312,7 +325,7 @@ def _list_options(listing: Any, outcome: int, place: int, rules: Any, narrow: An
         return place + 1
     legal = listing.legal[1]
     write_legal_bits(state, rules, legal)
-    narrow(state, rules, legal)
+    _narrow(state, rules, legal, narrowing)
     for number in range(int(table.num_legal(legal))):
         action = table.nth_legal(legal, np.uint64(number))
         kind = table.action_kind(action, rules)
@@ -326,20 +339,20 @@ def _list_options(listing: Any, outcome: int, place: int, rules: Any, narrow: An
 
 
 @entry_point
-def list_plays(listing: Any, rules: Any, narrow: Any) -> int:
+def list_plays(listing: Any, rules: Any, narrowing: int) -> int:
     """List all that can follow a decision.
 
     Args:
         listing: with the decision in ``work[0]``, in the phase ACT or RETIRE.
         rules: record of dtype RULES.
-        narrow: kernel (state, rules, legal) that takes away actions which are not to be looked at.
+        narrowing: BEST or GREEDY.
 
     Returns:
         The number of plays.
     """
     legal = listing.legal[0]
     write_legal_bits(listing.work[0], rules, legal)
-    narrow(listing.work[0], rules, legal)
+    _narrow(listing.work[0], rules, legal, narrowing)
     outcomes, options = 0, 0
     num_plays = int(table.num_legal(legal))
     for play in range(num_plays):
@@ -348,26 +361,11 @@ def list_plays(listing: Any, rules: Any, narrow: Any) -> int:
         stop = list_outcomes(listing, outcomes, listing.actions[play], rules)
         while outcomes < stop:
             listing.first_option[outcomes] = options
-            options = _list_options(listing, outcomes, options, rules, narrow)
+            options = _list_options(listing, outcomes, options, rules, narrowing)
             outcomes += 1
     listing.first_outcome[num_plays] = outcomes
     listing.first_option[outcomes] = options
     return num_plays
-
-
-@kernel
-def keep_all(state: Any, rules: Any, legal: Any) -> None:
-    """Look at every legal action."""
-
-
-@kernel
-def keep_greedy(state: Any, rules: Any, legal: Any) -> None:
-    """Look at nothing but the greedy action."""
-    action = greedy_action(state, rules, legal, _ONE)
-    for word in range(legal.shape[0]):
-        legal[word] = _ZERO
-    place = np.uint64(action)
-    legal[place >> np.uint64(6)] = _ONE << (place & np.uint64(63))
 
 
 # --- Induction ---
@@ -394,7 +392,7 @@ def expand_decisions(words: Any, first: int, store: Any, count: int, rules: Any,
     """
     for i in range(first, words.shape[0]):
         _copy(listing.work_words, 0, words, i)
-        found = intern_options(store, count, listing, list_plays(listing, rules[0], keep_all))
+        found = intern_options(store, count, listing, list_plays(listing, rules[0], BEST))
         if found == _FULL:
             return i, count
         count = found
@@ -422,7 +420,7 @@ def expand_draws(first: int, stop: int, store: Any, count: int, rules: Any, list
             _copy(listing.work_words, 0, listing.work_words, 2)
             end_draw(listing.work[0], deposit_bits(subset, deck), rules[0])
             if listing.work[0].phase == game.ACT:
-                num_plays = list_plays(listing, rules[0], keep_all)
+                num_plays = list_plays(listing, rules[0], BEST)
                 found = intern_options(store, count, listing, num_plays)
                 if found == _FULL:
                     return i, count
@@ -496,64 +494,53 @@ def best_last_turn(state: Any, rules: Any) -> np.int64:
     return held
 
 
-@cache
-def back_up_kernel(narrowing: str) -> Callable[..., None]:
-    """The kernel of one step of backward induction.
+@entry_point
+def back_up(
+    first: int,
+    stop: int,
+    store: Any,
+    values: Any,
+    payments: Any,
+    rules: Any,
+    listing: Any,
+    backed_up: Any,
+    narrowing: int,
+) -> None:
+    """Write the means over all draws into rows ``first`` to ``stop``.
 
     Args:
-        narrowing: ``"best"`` or ``"greedy"`` play, or ``"most"``: the best where no end pays less
-            than one with fewer Key Spies, which takes the last turn in one step.
+        first, stop: the draw states.
+        store: of all draw states.
+        values: float64 (N, m), of the draw states that follow.
+        payments: float64 (NUM_LEAVES, m).
+        rules, listing: as in list_plays.
+        backed_up: float64 (N, m), may be ``values``.
+        narrowing: BEST, GREEDY or MOST.
     """
-    narrow: Any = keep_greedy if narrowing == "greedy" else keep_all
-    most = narrowing == "most"
-
-    @entry_point
-    def back_up(
-        first: int,
-        stop: int,
-        store: Any,
-        values: Any,
-        payments: Any,
-        rules: Any,
-        listing: Any,
-        backed_up: Any,
-    ) -> None:
-        """Write the means over all draws into rows ``first`` to ``stop``.
-
-        Args:
-            first, stop: the draw states.
-            store: of all draw states.
-            values: float64 (N, m), of the draw states that follow.
-            payments: float64 (NUM_LEAVES, m).
-            rules, listing: as in list_plays.
-            backed_up: float64 (N, m), may be ``values``.
-        """
-        totals = np.zeros(values.shape[1])
-        for i in range(first, stop):
-            _copy(listing.work_words, 2, store.words, i)
-            number = begin_draw(listing.work[2], rules[0])
-            deck = listing.work[2].draw_deck
-            subset = (_ONE << number) - _ONE
-            count = num_sets(popcount(deck), number)
-            totals[:] = 0.0
-            for _ in range(count):
-                _copy(listing.work_words, 0, listing.work_words, 2)
-                end_draw(listing.work[0], deposit_bits(subset, deck), rules[0])
-                state = listing.work[0]
-                if state.phase == game.OVER:
-                    totals += payments[_leaf_of(state)]
-                elif most and state.spy_deck == _ZERO:
-                    totals += payments[best_last_turn(state, rules[0])]
-                else:
-                    plays = list_plays(listing, rules[0], narrow)
-                    look_up(listing, plays, store)
-                    for k in range(totals.shape[0]):
-                        totals[k] += decision_value(listing, plays, values, payments, k)
-                if number != _ZERO:
-                    subset = next_subset(subset)
-            backed_up[i] = totals / count
-
-    return back_up
+    totals = np.zeros(values.shape[1])
+    for i in range(first, stop):
+        _copy(listing.work_words, 2, store.words, i)
+        number = begin_draw(listing.work[2], rules[0])
+        deck = listing.work[2].draw_deck
+        subset = (_ONE << number) - _ONE
+        count = num_sets(popcount(deck), number)
+        totals[:] = 0.0
+        for _ in range(count):
+            _copy(listing.work_words, 0, listing.work_words, 2)
+            end_draw(listing.work[0], deposit_bits(subset, deck), rules[0])
+            state = listing.work[0]
+            if state.phase == game.OVER:
+                totals += payments[_leaf_of(state)]
+            elif narrowing == MOST and state.spy_deck == _ZERO:
+                totals += payments[best_last_turn(state, rules[0])]
+            else:
+                plays = list_plays(listing, rules[0], narrowing)
+                look_up(listing, plays, store)
+                for k in range(totals.shape[0]):
+                    totals[k] += decision_value(listing, plays, values, payments, k)
+            if number != _ZERO:
+                subset = next_subset(subset)
+        backed_up[i] = totals / count
 
 
 @entry_point
@@ -564,12 +551,12 @@ def write_action_values(
 
     Args:
         words: in the phases ACT and RETIRE.
-        store, values, payments, rules, listing: as in the kernel of back_up_kernel.
+        store, values, payments, rules, listing: as in back_up.
         action_values: float64 (N, n, m), NaN beforehand; stays so for illegal actions.
     """
     for i in range(words.shape[0]):
         _copy(listing.work_words, 0, words, i)
-        plays = list_plays(listing, rules[0], keep_all)
+        plays = list_plays(listing, rules[0], BEST)
         look_up(listing, plays, store)
         for play in range(plays):
             for k in range(values.shape[1]):

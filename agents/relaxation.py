@@ -107,7 +107,7 @@ def _outcome_that_comes(listing: Any, play: int, ranks: Any) -> int:
 @kernel
 def _list(listing: Any, store: Any, rules: Any) -> int:
     """List and look up all that can follow the decision in ``work[0]``."""
-    num_plays = kernels.list_plays(listing, rules, kernels.keep_all)
+    num_plays = kernels.list_plays(listing, rules, kernels.BEST)
     kernels.look_up(listing, num_plays, store)
     return num_plays
 
@@ -167,7 +167,7 @@ def _solve_scenario(
         guess: float64 (N, 1), what V makes of each draw state.
         expected: float64 (N, 1), the mean of V over what can be drawn there.
         scale: of the penalties.
-        payments, rules, listing: as in the kernel of exact_kernels.back_up_kernel.
+        payments, rules, listing: as in exact_kernels.back_up.
         reached: int64 (N,), overwritten.
         known: float64 (N, 1), NaN, and so again in the end.
     """
@@ -231,7 +231,7 @@ def upper_bound(
         raise ValueError(f"guess must be of shape ({graph.count},), got {guess.shape}")
     scale = 0.0 if guess is None else 1.0
     column = np.zeros((graph.count, 1)) if guess is None else guess[:, None].copy()
-    expected = column if guess is None else graph.backed_up(column, payments, "best")
+    expected = column if guess is None else graph.backed_up(column, payments, kernels.BEST)
     known = np.full((graph.count, 1), np.nan)
     reached = np.empty(graph.count, dtype=np.int64)
     words = words_of(clean_decisions(start, solution.rules))

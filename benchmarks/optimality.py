@@ -28,6 +28,7 @@ from deck_of_spies_env.files import write_text_atomically
 from deck_of_spies_env.solitaire.games import OBJECTIVES
 
 RESULTS = Path(__file__).parent / "results" / "optimality.json"
+AGENTS = ("greedy", "linear", "ppo", "afterstate", "search")
 BOUNDED_EACH = 1
 """Decks of each kind and number of spies left whose optimum is bounded too."""
 MEASURES: dict[str, str | dict[str, float]] = {
