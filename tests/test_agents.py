@@ -103,7 +103,7 @@ def test_bots_play_any_rules(name: str) -> None:
         ("ppo:objective=win", "options path"),
         ("rollout:budget=1,budget=2", "at most once"),
         ("rollout:", "rollout:OPTION=VALUE"),
-        ("rollout:budget=1e3", "budget must be a whole number of 1 to 1,000,000"),
+        ("rollout:budget=1e3", "budget must be a whole number of 1 to 100,000"),
     ],
 )
 def test_bad_agents_are_named_in_one_line(spec: str, complaint: str) -> None:

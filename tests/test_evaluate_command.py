@@ -120,7 +120,7 @@ def test_seeds_are_other_deals(tmp_path: Path) -> None:
     [
         (["--agents", "random=model.zip"], "random takes no path"),
         (["--agents", "rollout:budget=none"], "budget must be a whole number"),
-        (["--agents", "search:plays=2,depth=3"], "value, objective, plays, samples"),
+        (["--agents", "search:plays=2,depth=3"], "depth must be 1 or 2"),
         (["--agents"], "--agents"),
         (["--deals", "0"], "--deals: '0'"),
         (["--deals", "-5"], "--deals: '-5'"),
