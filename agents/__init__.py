@@ -101,7 +101,10 @@ REGISTRY: dict[str, Entry] = {
         {"objective": objective_name},
     ),
     "ppo": Entry(
-        "agents.ppo:make", "MaskablePPO; ppo=PATH takes a run directory or a model file", True
+        "agents.ppo:make",
+        "MaskablePPO; ppo=PATH takes a run directory or a model file",
+        True,
+        {"objective": objective_name},
     ),
     "search": Entry(
         "agents.search:make",

@@ -1,6 +1,7 @@
 """``ppo``: a network trained by MaskablePPO, played deterministically.
 
-``ppo`` is the shipped model, ``ppo=PATH`` that of a run directory or a model file.
+``ppo`` is the shipped model, ``ppo=PATH`` that of a run directory or a model file. Others are
+shipped that were trained for other objectives: ``ppo:objective=keys``, ``ppo:objective=perfect``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy.typing as npt
 import torch as th
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 
-from agents import MODELS
+from agents import MODELS, AgentError
 from agents.model_files import model_file
 from agents.objectives import utility_of
 from agents.training.models import load_policy
@@ -22,7 +23,12 @@ from deck_of_spies_env.agent import Actions, BatchAgent
 from deck_of_spies_env.solitaire.games import recall_of_states
 from deck_of_spies_env.solitaire.rules import LOSS, OVER, WIN, Rules
 
-SHIPPED = MODELS / "ppo.zip"
+SHIPPED = {
+    "win": MODELS / "ppo.zip",
+    "keys": MODELS / "ppo_keys.zip",
+    "perfect": MODELS / "ppo_perfect.zip",
+}
+"""The models that come with the project, by objective."""
 SUFFIX = ".zip"
 _CHUNK = 4096
 
@@ -106,16 +112,24 @@ def _final_counts(states: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     return np.where(played_out, np.bitwise_count(held & np.uint64(cards.KEY_SPIES)), 0)
 
 
-def make(rules: Rules, path: Path | None) -> PPOAgent:
-    """The agent from a path, or the shipped one.
+def make(rules: Rules, path: Path | None, objective: str | None = None) -> PPOAgent:
+    """The agent from a path, or the one shipped for an objective, a win by default.
 
     Raises:
-        AgentError: no model there, or one of another version or rule set.
+        AgentError: no model there, one of another version or rule set, or an objective with a path.
     """
-    return PPOAgent(load_policy(model_file(path or SHIPPED, SUFFIX), rules)[0])
+    return PPOAgent(_load(rules, path, objective)[0])
 
 
-def value_function(rules: Rules, path: Path | None) -> PPOValue:
+def value_function(rules: Rules, path: Path | None, objective: str | None = None) -> PPOValue:
     """What the agent thinks of plays and positions; arguments and errors as of :func:`make`."""
-    policy, description = load_policy(model_file(path or SHIPPED, SUFFIX), rules)
+    policy, description = _load(rules, path, objective)
     return PPOValue(policy, rules, utility_of(description["objective"] or "win", rules))
+
+
+def _load(
+    rules: Rules, path: Path | None, objective: str | None
+) -> tuple[MaskableActorCriticPolicy, dict[str, Any]]:
+    if path is not None and objective is not None:
+        raise AgentError(f"the objective of {path} is that of its training: give path or objective")
+    return load_policy(model_file(path or SHIPPED[objective or "win"], SUFFIX), rules)

@@ -277,6 +277,4 @@ def _value_function(spec: str, rules: Rules, objective: str | None) -> ValueFunc
         return import_module("agents.afterstate").value_function(rules, path, objective)
     if name != "ppo":
         raise AgentError(f"search: unknown value function {name!r}; there are afterstate, ppo")
-    if objective is not None:
-        raise AgentError("search: the critic of ppo knows no objective but that of its training")
-    return import_module("agents.ppo").value_function(rules, path)
+    return import_module("agents.ppo").value_function(rules, path, objective)

@@ -353,7 +353,7 @@ def test_it_plays_other_rules(tmp_path: Path) -> None:
         (":samples=-1", "samples"),
         (":value=fame", "unknown value function 'fame'; there are afterstate, ppo"),
         (":value=", "unknown value function"),
-        (":value=ppo,objective=win", "no objective"),
+        (":value=ppo=model.zip,objective=win", "give path or objective"),
         (":value=ppo=nowhere.zip", "nowhere.zip"),
         (":value=afterstate=nowhere.safetensors", "nowhere.safetensors"),
         (":objective=fame", "objective must be one of"),
