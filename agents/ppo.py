@@ -1,7 +1,7 @@
 """``ppo``: a network trained by MaskablePPO, played deterministically.
 
-``ppo`` is the shipped model, ``ppo=PATH`` that of a run directory or a model file. Others are
-shipped that were trained for other objectives: ``ppo:objective=keys``, ``ppo:objective=perfect``.
+``ppo`` is the shipped model, ``ppo=PATH`` that of a run directory or a model file. Another
+one that is shipped was trained for Key Spies: ``ppo:objective=keys``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from deck_of_spies_env.solitaire.rules import LOSS, OVER, WIN, Rules
 SHIPPED = {
     "win": MODELS / "ppo.zip",
     "keys": MODELS / "ppo_keys.zip",
-    "perfect": MODELS / "ppo_perfect.zip",
 }
 """The models that come with the project, by objective."""
 SUFFIX = ".zip"
@@ -132,4 +131,7 @@ def _load(
 ) -> tuple[MaskableActorCriticPolicy, dict[str, Any]]:
     if path is not None and objective is not None:
         raise AgentError(f"the objective of {path} is that of its training: give path or objective")
-    return load_policy(model_file(path or SHIPPED[objective or "win"], SUFFIX), rules)
+    chosen = objective or "win"
+    if path is None and chosen not in SHIPPED:
+        raise AgentError(f"no ppo is shipped for {chosen}; there are {', '.join(SHIPPED)}")
+    return load_policy(model_file(path or SHIPPED[chosen], SUFFIX), rules)
