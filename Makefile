@@ -47,7 +47,7 @@ format: install  ## format the code and fix what lint can fix
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-train: install  ## train the main recipe from scratch (some 25 minutes on 2 cores) into RUN=...
+train: install  ## train the main recipe from scratch (under an hour on 2 cores) into RUN=...
 	$(BIN)/python train.py --config configs/deck_of_spies.yaml --run_dir $(RUN)
 
 judge: install  ## the measured tables of the README: every agent on held-out deals (some 40 minutes)
