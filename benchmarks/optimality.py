@@ -1,6 +1,6 @@
 """How far agents are from the best play, exactly, on small decks.
 
-``python -m benchmarks.optimality [--agents greedy ppo] [--scenarios 100] [--json FILE]``
+``python -m benchmarks.optimality [--agents greedy ppo] [--scenarios 1000] [--json FILE]``
 
 Each deck of ``benchmarks/small_decks.json`` is solved by backward induction, and each agent's play
 is evaluated over all that can happen: nothing is sampled. Then the optimum of some decks is bounded
@@ -194,7 +194,7 @@ def main() -> None:
         default=["greedy", "linear", "ppo", "afterstate", "search"],
         metavar="NAME[=PATH]",
     )
-    parser.add_argument("--scenarios", type=int, default=100, help="for the bounds; 0 for none")
+    parser.add_argument("--scenarios", type=int, default=1000, help="for the bounds; 0 for none")
     parser.add_argument("--most", type=int, help="only the first decks of the family")
     parser.add_argument("--json", type=Path, default=RESULTS, metavar="FILE")
     args = parser.parse_args()
