@@ -25,7 +25,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from agents.masked_ppo import MaskedPPO
 from agents.ppo import PPOAgent
-from agents.training.config import read_command_line
+from agents.training.config import TrainConfig, read_command_line
 from agents.training.judging import Score
 from agents.training.ppo import make_envs, make_model
 from benchmarks.machine import circumstances
@@ -42,6 +42,16 @@ MORE_STEPS_THAN_ANY_RUN = 1_000_000_000
 def arms() -> dict[str, dict[str, Any]]:
     """The fields of the recipe that each arm changes."""
     return yaml.safe_load((CONFIGS / "ablation.yaml").read_text())
+
+
+def config_of(arm: str, seed: int) -> TrainConfig:
+    """The recipe with the fields of an arm."""
+    fields = [
+        f"--{name}={value if isinstance(value, str) else json.dumps(value)}"
+        for name, value in arms()[arm].items()
+    ]
+    recipe = ["--config", str(CONFIGS / "deck_of_spies.yaml"), "--seed", str(seed)]
+    return read_command_line([*recipe, *fields])[0]
 
 
 class _Budget(BaseCallback):
@@ -70,9 +80,7 @@ class _Budget(BaseCallback):
 
 def run(arm: str, seed: int, seconds: float) -> dict[str, Any]:
     """Train one arm with one seed for its budget, and judge it."""
-    fields = [f"--{name}={json.dumps(value)}" for name, value in arms()[arm].items()]
-    recipe = ["--config", str(CONFIGS / "deck_of_spies.yaml"), "--seed", str(seed), *fields]
-    config, _, _ = read_command_line(recipe)
+    config = config_of(arm, seed)
     torch.set_num_threads(1)
     _learn(make_model(config, make_envs(config), torch.device("cpu")), 5.0)  # compiles
     model = make_model(config, make_envs(config), torch.device("cpu"))

@@ -44,6 +44,7 @@ def record_of(run: Path) -> Record:
         OSError, ValueError: no such run, or one that has not ended.
     """
     config: Any = yaml.safe_load((run / "config.yaml").read_text())
+    config.pop("run_dir")  # where it was kept says nothing of the run
     curve = [
         {name: float(value) for name, value in row.items()}
         for row in csv.DictReader(io.StringIO((run / "evaluations.csv").read_text()))

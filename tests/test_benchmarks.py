@@ -16,7 +16,7 @@ import pytest
 from scipy.stats import chi2
 
 from benchmarks import __main__ as command
-from benchmarks import measuring, report
+from benchmarks import ablation, measuring, report, study
 from benchmarks.choosing import choose_each, choose_each_packed, choose_one, new_stream
 from benchmarks.measuring import compare, fastest, measure, ratios, seconds_per_step, spread
 from benchmarks.report import render, requirements_table, verdict
@@ -413,3 +413,63 @@ def test_bad_limits_and_seeds_of_the_strength_are_refused(arguments: tuple[str, 
     result = run_command(*arguments, module="benchmarks.strength")
     assert result.returncode == 2
     assert f"error: {arguments[0]}" in result.stderr
+
+
+# --- Studies of training ---
+
+
+def a_run(seed: int, win_rate: float) -> dict[str, Any]:
+    """What is kept of a run, with a curve of three points."""
+    score = {
+        "win_rate": win_rate,
+        "win_rate_low": win_rate - 0.01,
+        "win_rate_high": win_rate + 0.01,
+    }
+    score |= {"key_spies": 9.0, "key_spies_low": 8.9, "key_spies_high": 9.1, "perfect": 0.03}
+    curve = [
+        {"timesteps": 1e6 * step, "seconds": 60.0 * (step + seed), **score} for step in (1, 2, 4)
+    ]
+    return {"name": "recipe", "seed": seed, "score": score, "curve": curve}
+
+
+def test_the_study_lists_each_seed_with_its_interval() -> None:
+    lines = study.table({"recipe": [a_run(0, 0.97), a_run(1, 0.98)]}).splitlines()
+    assert len(lines) == 4
+    assert lines[2].startswith(
+        "| `recipe` | 0 | 4 | 4.0 | 97.00 % [96.00, 98.00] | 9.00 [8.90, 9.10]"
+    )
+    assert "98.00 % [97.00, 99.00]" in lines[3]
+
+
+def test_the_study_draws_seeds_of_different_lengths() -> None:
+    pytest.importorskip("matplotlib")
+    assert study.draw({"recipe": [a_run(0, 0.97), a_run(5, 0.98)]}).startswith(b"\x89PNG")
+
+
+def test_a_run_that_is_none_can_not_be_added(tmp_path: Path) -> None:
+    result = run_command("add", str(tmp_path), module="benchmarks.study")
+    assert result.returncode == 2
+    assert str(tmp_path) in result.stderr.splitlines()[-1]
+
+
+def test_the_ablation_means_over_the_seeds() -> None:
+    runs = [
+        {"arm": "recipe", "changes": {}, "decisions": 8e6, "score": a_run(seed, rate)["score"]}
+        for seed, rate in ((0, 0.94), (1, 0.96))
+    ]
+    runs.append({**runs[0], "arm": "wide", "changes": {"policy.hidden": 256}})
+    lines = ablation.table(runs).splitlines()
+    assert lines[2].startswith("| recipe | none | 2 | 8.0 | 95.00 (94.00-96.00) |")
+    assert lines[3].startswith("| wide | `policy.hidden: 256` | 1 | 8.0 | 94.00 |")
+
+
+def test_every_arm_of_the_ablation_is_a_configuration_of_its_own() -> None:
+    configs = [ablation.config_of(arm, seed=1) for arm in ablation.arms()]
+    assert len(configs) > 5
+    assert all(one not in configs[:place] for place, one in enumerate(configs))
+
+
+def test_a_bad_arm_is_named() -> None:
+    result = run_command("--arms", "nothing", module="benchmarks.ablation")
+    assert result.returncode == 2
+    assert "nothing" in result.stderr.splitlines()[-1]
