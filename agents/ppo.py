@@ -1,7 +1,7 @@
 """``ppo``: a network trained by MaskablePPO, played deterministically.
 
-``ppo`` is the shipped model, ``ppo=PATH`` that of a run directory or a model file. Another model that
-is shipped was trained for Key Spies: ``ppo:objective=keys``.
+``ppo`` is the shipped model, ``ppo=PATH`` that of a run directory or a model file. Another model
+that is shipped was trained for Key Spies: ``ppo:objective=keys``.
 """
 
 from __future__ import annotations
