@@ -50,9 +50,9 @@ format: install  ## format the code and fix what lint can fix
 train: install  ## train the main recipe from scratch (under an hour on 2 cores) into RUN=...
 	$(BIN)/python train.py --config configs/deck_of_spies.yaml --run_dir $(RUN)
 
-judge: install  ## the measured tables of the README: every agent on held-out deals (some 10 minutes)
+judge: install  ## the measured tables of the README: every agent on held-out deals (minutes)
 	$(BIN)/python evaluate.py --agents linear greedy random --deals 20000
-	$(BIN)/python evaluate.py --agents afterstate ppo --deals 100000
+	$(BIN)/python evaluate.py --agents afterstate ppo ppo:objective=keys --deals 100000
 	$(BIN)/python evaluate.py --agents rollout --deals 2000
 	$(BIN)/python evaluate.py --agents search --deals 10000
 
@@ -67,7 +67,7 @@ bench: $(BENCH_STAMP)  ## speed beside other libraries, in one run (some 20 minu
 strength: install  ## wall time to a 90 % win rate beside MaskablePPO's defaults (some 2 hours)
 	$(BIN)/python -m benchmarks.strength
 
-ablation: install  ## variants of the recipe under equal processor time (some 3 hours)
+ablation: install  ## variants of the recipe under equal processor time (hours)
 	$(BIN)/python -m benchmarks.ablation
 
 optimality: install  ## exact losses of agents on small decks (minutes)

@@ -34,8 +34,10 @@ def main(arguments: list[str]) -> None:
     run.drop_evaluations_after(learner.num_timesteps)
     print(f"run directory: {run.path}, from decision {learner.num_timesteps:,} on", flush=True)
     if learner.num_timesteps >= config.total_timesteps:
-        name = f"{config.algorithm}.total_timesteps".replace("afterstate", "td")
-        print(f"the run has ended; to go on, resume it with a larger --{name}")
+        print(
+            "the run has ended; to go on, resume it with a larger "
+            f"--{config.section}.total_timesteps"
+        )
         return
     try:
         score = learner.learn(run)

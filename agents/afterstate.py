@@ -15,14 +15,13 @@ import numpy.typing as npt
 
 from agents import MODELS
 from agents.afterstate_network import AfterstateValue, load_network
-from agents.model_files import model_file
+from agents.model_files import AFTERSTATE_SUFFIX, model_file
 from agents.objectives import utility_of
 from deck_of_spies_env.agent import Actions, BatchAgent
 from deck_of_spies_env.solitaire.games import states_from_recall
 from deck_of_spies_env.solitaire.rules import Rules
 
-SUFFIX = ".safetensors"
-SHIPPED = MODELS / f"afterstate{SUFFIX}"
+SHIPPED = MODELS / f"afterstate{AFTERSTATE_SUFFIX}"
 
 
 class AfterstateAgent(BatchAgent):
@@ -55,6 +54,6 @@ def value_function(
     rules: Rules, path: Path | None, objective: str | None = None
 ) -> AfterstateValue:
     """What the agent thinks of plays and positions; arguments and errors as of :func:`make`."""
-    network, made = load_network(model_file(path or SHIPPED, SUFFIX), rules)
+    network, made = load_network(model_file(path or SHIPPED, AFTERSTATE_SUFFIX), rules)
     utility = utility_of(made["objective"] if objective is None else objective, rules)
     return AfterstateValue(network, rules, utility)

@@ -25,6 +25,7 @@ from deck_of_spies_env.random_streams import choice_stream, mix
 from deck_of_spies_env.solitaire import actions as table
 from deck_of_spies_env.solitaire import games
 from deck_of_spies_env.solitaire import rules as game
+from deck_of_spies_env.solitaire.policies import random_action
 
 _HAND, _DRAW_DECK, _DRAW_DISCARD, _SPY_DECK = (place * cards.NUM_CARDS for place in range(4))
 _SPY = _SPY_DECK + cards.NUM_SPIES
@@ -39,7 +40,7 @@ _SUIT = np.uint64(0x1111111111111)
 _NUM_RANKS = np.uint64(cards.NUM_RANKS)
 _FIRST_SPY = np.uint64(cards.FIRST_SPY)
 _ABOVE_ANY_KEY = _ONE << np.uint64(4 * cards.NUM_RANKS)
-_SHIFT_32, _SHIFT_40 = np.uint64(32), np.uint64(40)
+_SHIFT_40 = np.uint64(40)
 _WORD_BITS = table.WORD_BITS
 
 
@@ -263,18 +264,13 @@ def value_positions(
     for i in range(states.shape[0]):
         state = states[i]
         if state.phase == game.OVER:
-            values[i] = utility[games._final_key_spies(state)]
+            values[i] = utility[games.final_key_spies(state)]
         else:
             best = write_play_values(state, rules[0], network, utility, scratch, of_plays)
             values[i] = of_plays[best]
 
 
 # --- Learning by self-play ---
-
-
-@kernel
-def _random_action(legal: Any, word: np.uint64) -> int:
-    return table.nth_legal(legal, ((word >> _SHIFT_32) * table.num_legal(legal)) >> _SHIFT_32)
 
 
 @kernel
@@ -321,7 +317,7 @@ def self_play(
             explored[t, i] = _unit(mix(position)) < exploration
             if explored[t, i]:
                 position += record.streams.gamma
-                action = _random_action(scratch.legal, mix(position))
+                action = random_action(record.state, rules[0], scratch.legal, mix(position))
                 write_afterstate(record.state, rules[0], action, afterstates[t, i])
             else:
                 copy_state(scratch.states[1], afterstates[t, i])
@@ -329,7 +325,7 @@ def self_play(
             games.play_action(record, rules[0], action)
             finals[t, i] = -1
             if record.state.phase == game.OVER:
-                finals[t, i] = games._final_key_spies(record.state)
+                finals[t, i] = games.final_key_spies(record.state)
                 game.deal(record.state, start[0], True, record.streams, rules[0])
                 position = choice_stream(record.streams)
 

@@ -21,6 +21,7 @@ from safetensors.numpy import save
 from agents import AgentError
 from agents import afterstate_kernels as kernels
 from agents.afterstate_kernels import MOST_ENTRIES, NUM_ENTRIES, Network, Scratch
+from agents.model_files import ENV_VERSION
 from agents.objectives import NUM_COUNTS
 from agents.vectors import LANES
 from deck_of_spies_env import cards
@@ -31,7 +32,6 @@ from deck_of_spies_env.solitaire.games import scoring_of
 from deck_of_spies_env.solitaire.rules import STATE, Rules
 
 FORMAT = "afterstate-1"
-ENV_VERSION = "DeckOfSpies-v0"
 
 
 def random_weights(hidden: int, head: int, rng: np.random.Generator) -> Network:

@@ -152,7 +152,7 @@ def write_outcomes(
             work.spy_deck ^= spies & (~spies + _ONE)
             spies &= spies - _ONE
         if draws:
-            place = _write_draws(work, rules, outcomes, place)
+            place = write_draws(work, rules, outcomes, place)
             continue
         if kind <= game.KIND_RECRUIT and game.has_pair(work.hand):
             work.phase = game.RETIRE
@@ -163,8 +163,15 @@ def write_outcomes(
 
 
 @kernel
-def _write_draws(work: Any, rules: Any, outcomes: Any, place: int) -> int:
-    """Write what each set of drawn cards makes of a position, from a place on."""
+def write_draws(work: Any, rules: Any, outcomes: Any, place: int) -> int:
+    """Write what each set of drawn cards makes of a position, and return the place after them.
+
+    Args:
+        work: record of dtype STATE before the draw, overwritten.
+        rules: record of dtype RULES.
+        outcomes: dtype STATE, overwritten from ``place`` on.
+        place: index.
+    """
     number = begin_draw(work, rules)
     deck = work.draw_deck
     subset = (_ONE << number) - _ONE

@@ -19,14 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from agents import exact_kernels as kernels
-from agents.exact_kernels import DRAW, GOES_ON, NUM_LEAVES, words_of
+from agents.exact_kernels import DRAW, words_of
+from agents.objectives import GOES_ON, payments_of, write_counts
 from deck_of_spies_env.agent import Actions, Agent, BatchAgent
 from deck_of_spies_env.solitaire import rules as game
 from deck_of_spies_env.solitaire.actions import action_table
 from deck_of_spies_env.solitaire.games import (
     OBJECTIVES,
     recall_of_states,
-    scoring_of,
     states_from_recall,
 )
 from deck_of_spies_env.solitaire.positions import check_states
@@ -40,7 +40,6 @@ MAX_STATES = 4_000_000
 """Draw states that a solution may hold by default: some 300 MB."""
 _FIRST_CAPACITY = 1 << 12
 _STATES_AT_ONCE = 1 << 14
-_FIELDS = ("hand", "draw_deck", "draw_discard", "spy_deck", "spy_discard", "spy", "phase")
 
 
 class TooManyStatesError(ValueError):
@@ -50,21 +49,9 @@ class TooManyStatesError(ValueError):
 # --- What is asked ---
 
 
-def payments_of(objectives: Sequence[Objective], rules: Rules) -> Values:
-    """What each way to end pays: float64 (NUM_LEAVES, m), by the Key Spies that count.
-
-    A loss by D8 counts none, so it pays what a game with none pays: nothing.
-
-    Raises:
-        ValueError: an unknown objective.
-    """
-    payments = np.zeros((NUM_LEAVES, len(objectives)))
-    listing = kernels.new_listing(rules)
-    for k, objective in enumerate(objectives):
-        column = np.zeros(NUM_LEAVES)
-        kernels.write_payments(scoring_of(objective, None), rules.record, listing, column)
-        payments[:, k] = column
-    return payments
+def _payments(objectives: Sequence[Objective], rules: Rules) -> Values:
+    """What each way to end pays: float64 (NUM_COUNTS, m), by the Key Spies that count."""
+    return np.stack([payments_of(objective, rules) for objective in objectives], axis=1)
 
 
 def clean_decisions(states: States, rules: Rules) -> States:
@@ -79,8 +66,9 @@ def clean_decisions(states: States, rules: Rules) -> States:
         raise ValueError("states must be decisions, in the phase act or retire")
     check_states(states, rules)
     clean = np.zeros(len(states), dtype=STATE)
-    for name in _FIELDS:
-        clean[name] = states[name]
+    for name in STATE.names or ():
+        if name != "outcome":
+            clean[name] = states[name]
     return clean
 
 
@@ -185,7 +173,7 @@ class Solution:
 
     Attributes:
         rules, objectives: as given.
-        payments: float64 (NUM_LEAVES, m).
+        payments: float64 (NUM_COUNTS, m).
         graph: all draw states.
         draw_values: float64 (count, m), the optimal value of each draw state.
 
@@ -197,7 +185,7 @@ class Solution:
         self, starts: States, rules: Rules, objectives: Sequence[Objective], max_states: int
     ) -> None:
         self.rules, self.objectives = rules, tuple(objectives)
-        self.payments = payments_of(objectives, rules)
+        self.payments = _payments(objectives, rules)
         self.graph = Graph(clean_decisions(starts, rules), rules, max_states)
         # A Key Spy more never pays less, unless a weight is negative.
         ascending = bool((np.diff(self.payments, axis=0) >= 0).all())
@@ -356,7 +344,7 @@ class _Evaluation:
     def _mean(self, children: States, offsets: npt.NDArray[np.int64]) -> Values:
         """The mean over the children of each state; each has at least one."""
         leaves = np.empty(len(children), dtype=np.int64)
-        kernels.write_leaves(children, leaves)
+        write_counts(children, leaves)
         going_on = leaves == GOES_ON
         values = self._payments[np.where(going_on, 0, leaves)]
         values[going_on] = self.value(children[going_on])
@@ -385,7 +373,7 @@ class _Evaluation:
         if offsets[-1] > self._max_states:
             raise TooManyStatesError(f"more than {self._max_states:,} draws in one turn")
         drawn = np.zeros(offsets[-1], dtype=STATE)
-        kernels.write_draws(words, rules, listing, drawn, words_of(drawn))
+        kernels.draw_all(words, rules, listing, drawn)
         return drawn, offsets
 
 
@@ -414,6 +402,6 @@ def evaluate_policy(
         TooManyStatesError: more positions than allowed.
     """
     rules = rules or Rules()
-    evaluation = _Evaluation(agent, rules, payments_of(objectives, rules), max_states)
+    evaluation = _Evaluation(agent, rules, _payments(objectives, rules), max_states)
     values = evaluation.value(clean_decisions(starts, rules))
     return PolicyValues(values, evaluation.num_decisions)

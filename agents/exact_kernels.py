@@ -17,7 +17,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from agents.chance_kernels import begin_draw, end_draw, next_subset, num_sets, spies_to_come
+from agents.chance_kernels import (
+    begin_draw,
+    end_draw,
+    next_subset,
+    num_sets,
+    spies_to_come,
+    write_afterstate,
+    write_draws,
+)
+from agents.objectives import GOES_ON
 from deck_of_spies_env import cards
 from deck_of_spies_env.compiled import (
     deposit_bits,
@@ -37,16 +46,12 @@ DRAW = len(game.PHASES)
 """The phase of a draw state."""
 WORDS = STATE.itemsize // 8
 """64-bit words of a record."""
-NUM_LEAVES = cards.NUM_KEY_SPIES + 1
-"""Ways to end: the Key Spies that count, 0-12, decide every payment."""
-GOES_ON = -1
 MOST_OUTCOMES = cards.NUM_KEY_SPIES
 """No tier of spies is larger, so no decision has more outcomes."""
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _ACES = np.uint64(cards.ACES)
 _KEY_SPIES = np.uint64(cards.KEY_SPIES)
-_FIRST_KEY_SPY = np.uint64((cards.KEY_SPIES & -cards.KEY_SPIES).bit_length() - 1)
 _NO_SLOT = -1
 _SMALL_FIELDS = ("spy", "phase", "outcome")  # a byte each, at the beginning of the last word
 _LAST_WORD = np.uint64((1 << (8 * len(_SMALL_FIELDS))) - 1)
@@ -216,20 +221,12 @@ def count_draws(words: Any, rules: Any, listing: Any, counts: Any) -> None:
 
 
 @entry_point
-def write_draws(words: Any, rules: Any, listing: Any, drawn_states: Any, drawn_words: Any) -> None:
+def draw_all(words: Any, rules: Any, listing: Any, drawn: Any) -> None:
     """Write what follows each draw state, one after the other, as many as count_draws says."""
     place = 0
     for i in range(words.shape[0]):
         _copy(listing.work_words, 2, words, i)
-        number = begin_draw(listing.work[2], rules[0])
-        deck = listing.work[2].draw_deck
-        subset = (_ONE << number) - _ONE
-        for _ in range(num_sets(popcount(deck), number)):
-            _copy(drawn_words, place, listing.work_words, 2)
-            end_draw(drawn_states[place], deposit_bits(subset, deck), rules[0])
-            place += 1
-            if number != _ZERO:
-                subset = next_subset(subset)
+        place = write_draws(listing.work[2], rules[0], drawn, place)
 
 
 # --- What can follow a decision ---
@@ -267,10 +264,8 @@ def list_outcomes(listing: Any, place: int, action: int, rules: Any) -> int:
     Returns:
         One more than the index of the last outcome.
     """
-    kind = table.action_kind(action, rules)
-    _copy(listing.work_words, 1, listing.work_words, 0)
     after = listing.work[1]
-    game.apply_play(after, kind, table.action_cards(action, kind, after.hand, rules))
+    kind = write_afterstate(listing.work[0], rules, action, after)
     spies = spies_to_come(after)
     if kind > game.KIND_ASSASSINATE or spies == _ZERO:
         _copy(listing.outcome_words, place, listing.work_words, 1)
@@ -297,7 +292,7 @@ def _settle(outcome: Any, kind: int, listing: Any, rules: Any) -> None:
 
 @kernel
 def _leaf_of(state: Any) -> int:
-    return int(games._final_key_spies(state)) if state.phase == game.OVER else GOES_ON
+    return int(games.final_key_spies(state)) if state.phase == game.OVER else GOES_ON
 
 
 BEST, GREEDY, MOST = 0, 1, 2
@@ -309,10 +304,9 @@ fewer Key Spies, so that the last turn takes one step."""
 def _narrow(state: Any, rules: Any, legal: Any, narrowing: int) -> None:
     """Take away legal actions that are not to be looked at."""
     if narrowing == GREEDY:
-        place = np.uint64(greedy_action(state, rules, legal, _ONE))
-        for word in range(legal.shape[0]):
-            legal[word] = _ZERO
-        legal[place >> np.uint64(6)] = _ONE << (place & np.uint64(63))
+        action = greedy_action(state, rules, legal, _ONE)
+        legal[:] = _ZERO
+        table.add_bits(legal, np.uint64(action), _ONE)
 
 
 @kernel
@@ -512,7 +506,7 @@ def back_up(
         first, stop: the draw states.
         store: of all draw states.
         values: float64 (N, m), of the draw states that follow.
-        payments: float64 (NUM_LEAVES, m).
+        payments: float64 (NUM_COUNTS, m).
         rules, listing: as in list_plays.
         backed_up: float64 (N, m), may be ``values``.
         narrowing: BEST, GREEDY or MOST.
@@ -589,23 +583,3 @@ def write_outcomes(
             _copy(outcome_words, place, listing.outcome_words, outcome)
             place += 1
     offsets[words.shape[0]] = place
-
-
-@entry_point
-def write_leaves(states: Any, leaves: Any) -> None:
-    """Write int64 (N,), the Key Spies that count at the end, GOES_ON before it."""
-    for i in range(states.shape[0]):
-        leaves[i] = _leaf_of(states[i])
-
-
-@entry_point
-def write_payments(scoring: Any, rules: Any, listing: Any, payments: Any) -> None:
-    """Write what each end pays, float64 (NUM_LEAVES,), in the engine's own judgement."""
-    state = listing.work[0]
-    state.spy = game.NO_SPY
-    for held in range(NUM_LEAVES):
-        state.hand = ((_ONE << np.uint64(held)) - _ONE) << _FIRST_KEY_SPY
-        won = held >= rules[0].key_spies_to_win
-        state.outcome = game.WIN if won else game.LOSS
-        state.phase = game.OVER
-        payments[held] = games._score(state, scoring[0])

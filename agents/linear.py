@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from agents import MODELS, AgentError
 from agents.linear_features import FEATURES, best_action, choose_all
+from agents.model_files import ENV_VERSION
 from deck_of_spies_env.agent import Actions, BatchAgent
 from deck_of_spies_env.files import write_text_atomically
 from deck_of_spies_env.solitaire.games import compile_engine, states_from_recall
@@ -27,7 +28,6 @@ from deck_of_spies_env.solitaire.policies import legal_words
 from deck_of_spies_env.solitaire.rules import Rules
 
 FORMAT = 1
-ENV_VERSION = "DeckOfSpies-v0"
 SHIPPED = MODELS / "linear.json"
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from agents.chance_kernels import write_afterstate
 from deck_of_spies_env import cards
-from deck_of_spies_env.compiled import kernel, lowest_bit_index, popcount
+from deck_of_spies_env.compiled import entry_point, kernel, lowest_bit_index, popcount
 from deck_of_spies_env.solitaire import actions as table
 from deck_of_spies_env.solitaire import rules as game
 from deck_of_spies_env.solitaire.games import play_action
@@ -197,9 +197,7 @@ def best_action(state: Any, rules: Any, legal: Any, weights: Any) -> int:
         while left != _ZERO:
             action = table.WORD_BITS * word + int(lowest_bit_index(left))
             left &= left - _ONE
-            kind = table.action_kind(action, rules)
-            after[0] = state
-            game.apply_play(after[0], kind, table.action_cards(action, kind, state.hand, rules))
+            write_afterstate(state, rules, action, after[0])
             write_features(after[0], rules, features)
             score = 0.0
             for i in range(NUM_FEATURES):
@@ -209,11 +207,7 @@ def best_action(state: Any, rules: Any, legal: Any, weights: Any) -> int:
     return best
 
 
-# Entry points below are compiled once a process and never cached on disk: Numba's cache could not
-# tell that a kernel of the package, which is part of them, has changed.
-
-
-@numba.njit(error_model="numpy", nogil=True)
+@entry_point
 def choose_all(states: Any, rules: Any, legal: Any, weights: Any, actions: Any) -> None:
     """The best action of each of N states, into int64 (N,); other arguments as in best_action."""
     for i in range(states.shape[0]):
@@ -221,7 +215,7 @@ def choose_all(states: Any, rules: Any, legal: Any, weights: Any, actions: Any) 
         actions[i] = best_action(states[i], rules[0], legal, weights)
 
 
-@numba.njit(error_model="numpy", nogil=True)
+@entry_point
 def play_all_out(records: Any, rules: Any, legal: Any, weights: Any) -> None:
     """Play games to the end by the best actions.
 
@@ -239,7 +233,7 @@ def play_all_out(records: Any, rules: Any, legal: Any, weights: Any) -> None:
             )
 
 
-@numba.njit(error_model="numpy", nogil=True)
+@entry_point
 def _features_of(states: Any, rules: Any, features: Any) -> None:
     for i in range(states.shape[0]):
         write_features(states[i], rules[0], features[i])

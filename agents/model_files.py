@@ -7,6 +7,10 @@ from pathlib import Path
 from agents import MODELS, AgentError
 
 BEST_MODEL, LAST_MODEL = "best_model", "last_model"
+PPO_SUFFIX, AFTERSTATE_SUFFIX = ".zip", ".safetensors"
+
+ENV_VERSION = "DeckOfSpies-v0"
+"""What models are for: observation layout and action table are fixed within a version."""
 
 
 def model_file(path: Path, suffix: str) -> Path:

@@ -15,20 +15,18 @@ import torch as th
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 
 from agents import MODELS, AgentError
-from agents.model_files import model_file
-from agents.objectives import utility_of
+from agents.model_files import PPO_SUFFIX, model_file
+from agents.objectives import utility_of, write_counts
 from agents.training.models import load_policy
-from deck_of_spies_env import cards
 from deck_of_spies_env.agent import Actions, BatchAgent
 from deck_of_spies_env.solitaire.games import recall_of_states
-from deck_of_spies_env.solitaire.rules import LOSS, OVER, WIN, Rules
+from deck_of_spies_env.solitaire.rules import OVER, Rules
 
 SHIPPED = {
-    "win": MODELS / "ppo.zip",
-    "keys": MODELS / "ppo_keys.zip",
+    "win": MODELS / f"ppo{PPO_SUFFIX}",
+    "keys": MODELS / f"ppo_keys{PPO_SUFFIX}",
 }
 """The models that come with the project, by objective."""
-SUFFIX = ".zip"
 _CHUNK = 4096
 
 
@@ -96,19 +94,14 @@ class PPOValue:
         """The critic's value, float32 (N,); of games that are over what they came to."""
         values = np.empty(len(states), np.float32)
         over = states["phase"] == OVER
-        values[over] = self._utility[_final_counts(states[over])]
+        counts = np.zeros(len(states), np.int64)
+        write_counts(states, counts)
+        values[over] = self._utility[counts[over]]
         observations, _ = recall_of_states(states[~over], self._rules)
         with th.inference_mode():
             tensor = th.as_tensor(observations, device=self._policy.device)
             values[~over] = self._policy.predict_values(tensor).cpu().numpy()[:, 0]
         return values
-
-
-def _final_counts(states: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Key Spies that count in games that are over, int64 (N,): none after a loss by D8."""
-    held = states["hand"] | states["draw_deck"] | states["draw_discard"]
-    played_out = np.isin(states["outcome"], (WIN, LOSS))
-    return np.where(played_out, np.bitwise_count(held & np.uint64(cards.KEY_SPIES)), 0)
 
 
 def make(rules: Rules, path: Path | None, objective: str | None = None) -> PPOAgent:
@@ -134,4 +127,4 @@ def _load(
     chosen = objective or "win"
     if path is None and chosen not in SHIPPED:
         raise AgentError(f"no ppo is shipped for {chosen}; there are {', '.join(SHIPPED)}")
-    return load_policy(model_file(path or SHIPPED[chosen], SUFFIX), rules)
+    return load_policy(model_file(path or SHIPPED[chosen], PPO_SUFFIX), rules)

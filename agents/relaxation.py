@@ -25,8 +25,10 @@ import numpy as np
 import numpy.typing as npt
 
 from agents import exact_kernels as kernels
+from agents.chance_kernels import begin_draw, end_draw
 from agents.exact import Solution, States, Values, clean_decisions
-from agents.exact_kernels import GOES_ON, words_of
+from agents.exact_kernels import words_of
+from agents.objectives import GOES_ON
 from deck_of_spies_env import cards
 from deck_of_spies_env.compiled import entry_point, kernel, lowest_bit_index, popcount
 from deck_of_spies_env.solitaire import rules as game
@@ -85,13 +87,13 @@ def draw_in_scenario(listing: Any, words: Any, row: int, rules: Any, ranks: Any)
         listing.work_words[0, word] = words[row, word]
     state = listing.work[0]
     turn_ranks = ranks[int(popcount(state.spy_deck)) + 1]
-    number = kernels.begin_draw(state, rules)
+    number = begin_draw(state, rules)
     left, drawn = state.draw_deck, _ZERO
     for _ in range(number):
         card = _highest(left, turn_ranks)
         left ^= card
         drawn |= card
-    kernels.end_draw(state, drawn, rules)
+    end_draw(state, drawn, rules)
 
 
 @kernel

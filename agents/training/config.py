@@ -16,6 +16,7 @@ from typing import Any, Literal, NoReturn
 
 from jsonargparse import ActionConfigFile, ArgumentParser  # pyright: ignore[reportPrivateImportUsage]
 
+from agents.model_files import AFTERSTATE_SUFFIX, PPO_SUFFIX
 from agents.vectors import LANES
 from deck_of_spies_env import ENV_IDS
 from deck_of_spies_env.solitaire.games import scoring_of
@@ -254,14 +255,19 @@ class TrainConfig:
             raise ValueError("env.shaping: algorithm afterstate learns final counts, not rewards")
 
     @property
+    def section(self) -> str:
+        """The section with the algorithm's hyperparameters."""
+        return "ppo" if self.algorithm == "ppo" else "td"
+
+    @property
     def total_timesteps(self) -> int:
         """Decisions to train for."""
-        return (self.ppo if self.algorithm == "ppo" else self.td).total_timesteps
+        return getattr(self, self.section).total_timesteps
 
     @property
     def model_suffix(self) -> str:
         """Of the run's model files."""
-        return ".zip" if self.algorithm == "ppo" else ".safetensors"
+        return PPO_SUFFIX if self.algorithm == "ppo" else AFTERSTATE_SUFFIX
 
     @property
     def directory(self) -> Path:

@@ -24,6 +24,7 @@ from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 
 from agents import AgentError
 from agents.candidate_policy import CandidatePolicy
+from agents.model_files import ENV_VERSION
 from agents.training.config import PolicyConfig, TrainConfig
 from deck_of_spies_env.solitaire.actions import action_table
 from deck_of_spies_env.solitaire.observations import observation_high
@@ -31,8 +32,6 @@ from deck_of_spies_env.solitaire.rules import Rules
 
 FORMAT = 2
 MEMBER = "deck_of_spies.json"
-ENV_VERSION = "DeckOfSpies-v0"
-"""Observation layout and action table are fixed within an environment version."""
 
 
 def policy_arguments(

@@ -163,7 +163,7 @@ class TrainingCallback(BaseCallback):
         save_model(self._model(), self._config, self._run.last_model)
         self._run.save_checkpoint(self._write_checkpoint)
 
-    def evaluate(self) -> Score:
+    def evaluate(self) -> None:
         """Judge the model on the held-out deals, log it, and keep it if it is the best so far."""
         agent = PPOAgent(self._model().policy)
         self.score, is_best = self._judge.judge(agent, self.num_timesteps)
@@ -172,7 +172,6 @@ class TrainingCallback(BaseCallback):
         self.logger.dump(self.num_timesteps)
         if is_best:
             save_model(self._model(), self._config, self._run.best_model)
-        return self.score
 
     def _figures(self) -> str:
         if not self._wins:

@@ -280,7 +280,7 @@ def action_cards(action: int, kind: int, hand: np.uint64, rules: Any) -> np.uint
 
 
 @kernel
-def _add_bits(legal: Any, place: np.uint64, bits: np.uint64) -> None:
+def add_bits(legal: Any, place: np.uint64, bits: np.uint64) -> None:
     """Set up to 64 bits from a place on; those beyond the array must be 0."""
     word, shift = place >> _WORD_SHIFT, place & _PLACE_MASK
     legal[word] |= bits << shift
@@ -296,13 +296,13 @@ def _add_plays(state: Any, rules: Any, legal: Any) -> None:
     recruits_from = np.uint64(num_subsets_of(rules))
     counters, recruits = game.legal_plays(state, rules, 0)
     # Subset k has the place k - 1; the empty one has none and is never legal.
-    _add_bits(legal, _ZERO, counters >> _ONE)
-    _add_bits(legal, recruits_from, recruits >> _ONE)
+    add_bits(legal, _ZERO, counters >> _ONE)
+    add_bits(legal, recruits_from, recruits >> _ONE)
     for chunk in range(1, game.num_play_chunks(state)):
         counters, recruits = game.legal_plays(state, rules, chunk)
         place = np.uint64(NUM_SUBSETS * chunk - 1)
-        _add_bits(legal, place, counters)
-        _add_bits(legal, place + recruits_from, recruits)
+        add_bits(legal, place, counters)
+        add_bits(legal, place + recruits_from, recruits)
 
 
 @kernel
@@ -320,14 +320,14 @@ def write_legal_bits(state: Any, rules: Any, legal: Any) -> None:
     if state.phase == game.RETIRE:
         retires = _LEGAL_RETIRES[game.equal_neighbours(state.hand)]
         first = np.uint64(first_retire(rules))
-        _add_bits(legal, first, retires[0])
+        add_bits(legal, first, retires[0])
         if retires[1] != _ZERO:
-            _add_bits(legal, first + _WORD_BITS, retires[1])
-        _add_bits(legal, np.uint64(pass_action(rules)), _ONE)
+            add_bits(legal, first + _WORD_BITS, retires[1])
+        add_bits(legal, np.uint64(pass_action(rules)), _ONE)
     elif state.phase == game.ACT:
         if game.must_assassinate(state):
             left = game.double_agents_left(state)  # Aces are the first four cards, c d h s
-            _add_bits(legal, np.uint64(first_assassination(rules)), left)
+            add_bits(legal, np.uint64(first_assassination(rules)), left)
         else:
             _add_plays(state, rules, legal)
 

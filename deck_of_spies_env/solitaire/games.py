@@ -64,7 +64,7 @@ def _potential(state: Any, scoring: Any) -> float:
 
 
 @kernel
-def _final_key_spies(state: Any) -> np.int64:
+def final_key_spies(state: Any) -> np.int64:
     """Key Spies that count: none unless the game was played to its end (D8)."""
     if state.outcome == game.WIN or state.outcome == game.LOSS:
         return game.key_spies_held(state)
@@ -79,11 +79,11 @@ def _num_turns(state: Any) -> np.int64:
 
 
 @kernel
-def _score(state: Any, scoring: Any) -> float:
+def score(state: Any, scoring: Any) -> float:
     """The objective's payment, due at the end and 0 before."""
     if state.phase != game.OVER:
         return 0.0
-    held = _final_key_spies(state)
+    held = final_key_spies(state)
     reward = scoring.keys * held / cards.NUM_KEY_SPIES
     if state.outcome == game.WIN:
         reward += scoring.win
@@ -124,7 +124,7 @@ def _take(record: Any, setup: Any, legal: Any, action: int) -> float:
         state.outcome = game.ILLEGAL_ACTION
     else:
         play_action(record, setup.rules, action)
-    return _score(state, setup.scoring) + _potential(state, setup.scoring) - before
+    return score(state, setup.scoring) + _potential(state, setup.scoring) - before
 
 
 @entry_point
@@ -278,7 +278,7 @@ def judge_games(records: Any, outcomes: Any, key_spies: Any, turns: Any) -> None
         state = records[i].state
         outcomes[i] = state.outcome
         over = state.phase == game.OVER
-        key_spies[i] = _final_key_spies(state) if over else 0
+        key_spies[i] = final_key_spies(state) if over else 0
         turns[i] = _num_turns(state) if over else 0
 
 
