@@ -209,7 +209,8 @@ def test_one_draw_by_hand() -> None:
 
 
 def test_payments_are_those_of_the_environment() -> None:
-    payments = payments_of(["win", "keys", "perfect", {"win": 2.0, "perfect": 1.0}], Rules())
+    objectives = ("win", "keys", "perfect", {"win": 2.0, "perfect": 1.0})
+    payments = np.stack([payments_of(objective, Rules()) for objective in objectives], axis=1)
     assert payments[6].tolist() == [0.0, 0.5, 0.0, 0.0]
     assert payments[7].tolist() == [1.0, 7 / 12, 0.0, 2.0]
     assert payments[12].tolist() == [1.0, 1.0, 1.0, 3.0]
@@ -248,7 +249,7 @@ def test_the_engine_draws_as_is_listed() -> None:
     draws = np.zeros(len(outcomes), dtype=np.int64)
     kernels.count_draws(words_of(outcomes), rules.record, listing, draws)
     listed = np.zeros(draws.sum(), dtype=STATE)
-    kernels.write_draws(words_of(outcomes), rules.record, listing, listed, words_of(listed))
+    kernels.draw_all(words_of(outcomes), rules.record, listing, listed)
     assert draws.tolist() == [2, 2]
     assert np.array_equal(seen, np.unique(words_of(listed)[:, :5], axis=0))
     assert_uniform(counts)
@@ -330,7 +331,7 @@ def test_greedy_play_has_one_value_both_ways(solved: tuple[Solution, States]) ->
     counts = np.zeros(len(draws), dtype=np.int64)
     kernels.count_draws(words_of(draws), rules.record, listing, counts)
     drawn = np.zeros(counts.sum(), dtype=STATE)
-    kernels.write_draws(words_of(draws), rules.record, listing, drawn, words_of(drawn))
+    kernels.draw_all(words_of(draws), rules.record, listing, drawn)
     going_on = drawn["phase"] != game.OVER
     values = np.zeros((len(drawn), 3))
     values[going_on] = evaluate_policy(GreedyAgent(rules), drawn[going_on]).values
