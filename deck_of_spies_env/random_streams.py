@@ -46,21 +46,24 @@ _MANY_FORKS = (2,)
 _ALTERNATING = np.uint64(0xAAAAAAAAAAAAAAAA)
 
 
-def seed_streams(seeds: Sequence[int], *, forks: bool = False) -> npt.NDArray[Any]:
+def seed_streams(
+    seeds: Sequence[int], *, forks: bool = False, dtype: np.dtype[Any] = STREAMS
+) -> npt.NDArray[Any]:
     """Streams for the given seeds, before their first episode.
 
     Args:
         seeds: non-negative integers of any size, one per game.
+        dtype: of the records, with the fields ``key``, ``gamma`` and ``episode`` at least.
         forks: streams for copies made to plan with. They share nothing with those of games, so that
             a planner that happens on a game's own seed does not see the future.
 
     Returns:
-        Array of shape ``(len(seeds),)`` and dtype :data:`STREAMS`.
+        Array of shape ``(len(seeds),)`` and that dtype.
 
     Raises:
         ValueError: a seed is negative.
     """
-    streams = np.zeros(len(seeds), dtype=STREAMS)
+    streams = np.zeros(len(seeds), dtype=dtype)
     for record, seed in zip(streams, seeds, strict=True):
         if seed < 0:
             raise ValueError(f"seed must be a non-negative integer, got {seed}")
@@ -112,12 +115,18 @@ def mix(word: np.uint64) -> np.uint64:
 
 
 @kernel
+def stream_start(streams: Any, number: np.uint64) -> np.uint64:
+    """Where the stream of a number begins: each stream of each episode has its own."""
+    return mix(streams.key ^ mix((number + _ONE) * _EPISODE_STRIDE))
+
+
+@kernel
 def begin_episode(streams: Any) -> None:
     """Move on to the next episode: both streams start anew, whatever was played before."""
     streams.episode += 1
     number = np.uint64(streams.episode) * _TWO
-    streams.spies = mix(streams.key ^ mix((number + _ONE) * _EPISODE_STRIDE))
-    streams.draws = mix(streams.key ^ mix((number + _TWO) * _EPISODE_STRIDE))
+    streams.spies = stream_start(streams, number)
+    streams.draws = stream_start(streams, number + _ONE)
 
 
 @kernel

@@ -28,6 +28,7 @@ from deck_of_spies_env.compiled import (
     store_16_flags,
     store_64_flags,
 )
+from deck_of_spies_env.errors import IllegalActionError
 from deck_of_spies_env.solitaire import rules as game
 from deck_of_spies_env.solitaire.rules import KINDS, MAX_HAND_SIZE
 from deck_of_spies_env.subset_totals import NUM_SUBSETS
@@ -79,10 +80,6 @@ class Action(NamedTuple):
 
     kind: str
     cards: tuple[str, ...]
-
-
-class IllegalActionError(ValueError):
-    """An action that the rules do not allow now; nothing has changed."""
 
 
 class ActionTable:

@@ -1,0 +1,220 @@
+"""Positions from and to text: the table by card names, what a seat sees of it, and checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from deck_of_spies_env.skirmish import rules as game
+from deck_of_spies_env.skirmish.cards import NUM_CARDS, card_text, cards_in, masks_of
+from deck_of_spies_env.skirmish.rules import STATE, Rules
+
+_OF_SEATS = ("hand", "supply", "capture")
+_SEAT_ZONES = (*_OF_SEATS, "stakes")
+_SHARED = ("graveyard", "burned")
+
+
+def table_of(state: npt.NDArray[Any], num_players: int) -> dict[str, Any]:
+    """The whole table by card names, for checks and spectators, never for agents.
+
+    Returns:
+        ``hand``, ``supply``, ``capture``, ``stakes``: one sorted tuple of cards for each seat;
+        ``committed``: a card or None for each; ``graveyard``, ``burned``: sorted tuples;
+        ``phase``; ``participants``: the seats that decide now.
+    """
+    seats = range(num_players)
+    table: dict[str, Any] = {
+        zone: tuple(cards_in(int(state[zone][seat])) for seat in seats) for zone in _SEAT_ZONES
+    }
+    table["committed"] = tuple(_card_or_none(int(state["committed"][seat])) for seat in seats)
+    table |= {zone: cards_in(int(state[zone])) for zone in _SHARED}
+    table["phase"] = game.PHASES[int(state["phase"])]
+    table["participants"] = tuple(seat for seat in seats if _decides(state, seat))
+    return table
+
+
+def zones_of(state: npt.NDArray[Any], num_players: int, seat: int) -> dict[str, Any]:
+    """What a seat may know, by card names.
+
+    Returns:
+        ``hand``: its own cards; ``sizes``: for each seat the numbers of cards in ``hand``,
+        ``supply`` and ``stakes``; ``capture``, ``committed``, ``graveyard``, ``phase`` and
+        ``participants`` as in :func:`table_of`; ``recycled``: for each seat the cards known to lie
+        in its hand, Supply or stakes since they came back from its Capture pile, but for those in
+        the observer's own hand; ``unseen``: the cards dealt at the start and not seen yet.
+    """
+    table = table_of(state, num_players)
+    seats = range(num_players)
+    hidden = [_hidden_of(state, seat, owner) for owner in seats]
+    was_recycled = _mask_where(state["batch"] > 0)
+    dealt = int(state["burned"])
+    for mask in hidden:
+        dealt |= mask & ~was_recycled
+    return {
+        "hand": table["hand"][seat],
+        "sizes": tuple(
+            {zone: len(table[zone][owner]) for zone in ("hand", "supply", "stakes")}
+            for owner in seats
+        ),
+        "capture": table["capture"],
+        "committed": table["committed"],
+        "graveyard": table["graveyard"],
+        "recycled": tuple(cards_in(mask & was_recycled) for mask in hidden),
+        "unseen": cards_in(dealt),
+        "phase": table["phase"],
+        "participants": table["participants"],
+    }
+
+
+def _hidden_of(state: npt.NDArray[Any], seat: int, owner: int) -> int:
+    hand = 0 if owner == seat else int(state["hand"][owner])
+    return hand | int(state["supply"][owner]) | int(state["stakes"][owner])
+
+
+def _mask_where(chosen: npt.NDArray[np.bool_]) -> int:
+    """The cards of a bool (54,) as a mask."""
+    return sum(1 << int(index) for index in np.flatnonzero(chosen))
+
+
+def _card_or_none(index: int) -> str | None:
+    return None if index == game.NO_CARD else card_text(index)
+
+
+def _decides(state: npt.NDArray[Any], seat: int) -> bool:
+    if state["phase"] == game.OVER or not int(state["hand"][seat]):
+        return False
+    return state["phase"] == game.SKIRMISH or bool(int(state["participants"]) >> seat & 1)
+
+
+def state_from_table(table: Mapping[str, Any], num_players: int, rules: Rules) -> npt.NDArray[Any]:
+    """A position at the start of a round, taken exactly as given: shape (1,), dtype STATE.
+
+    Args:
+        table: ``hand``, ``supply`` and ``capture`` (a collection of cards for each seat; left out,
+            they are empty), ``graveyard`` and ``burned``. Cards that are named nowhere are burned.
+        num_players: 2-4.
+        rules: the rule set.
+
+    Raises:
+        ValueError: an unknown zone, a bad card, one named twice or not in the deck, a hand of more
+            than three cards, or a seat without a hand; the message says which.
+    """
+    known = (*_OF_SEATS, *_SHARED)
+    for name in table:
+        if name not in known:
+            raise ValueError(f"table: unknown zone {name!r}; there are {', '.join(known)}")
+    piles: list[Iterable[str]] = []
+    for name in _OF_SEATS:
+        of_seats = list(table.get(name, [()] * num_players))
+        if len(of_seats) != num_players:
+            raise ValueError(f"table: {name} must hold one collection for each of {num_players}")
+        piles += of_seats
+    masks = masks_of([*piles, *(cast(Iterable[str], table.get(name, ())) for name in _SHARED)])
+    state = np.zeros(1, dtype=STATE)
+    state["committed"] = game.NO_CARD
+    state["batch"] = game.NO_DECK
+    for place, name in enumerate(_OF_SEATS):
+        state[name][0, :num_players] = masks[place * num_players : (place + 1) * num_players]
+    state["graveyard"], state["burned"] = masks[-2:]
+    named = int(np.bitwise_or.reduce(np.array(masks, dtype=np.uint64)))
+    if named & ~rules.deck:
+        raise ValueError(f"table: {', '.join(cards_in(named & ~rules.deck))} not in the deck")
+    state["burned"] |= np.uint64(rules.deck & ~named)
+    piles_down = int(np.bitwise_or.reduce((state["hand"] | state["supply"])[0]))
+    dealt = piles_down | int(state["burned"][0])
+    state["batch"][0, [index for index in range(NUM_CARDS) if dealt >> index & 1]] = 0
+    check_states(state, num_players, rules)
+    return state
+
+
+def check_states(states: npt.NDArray[Any], num_players: int, rules: Rules) -> None:
+    """Check that positions can be played.
+
+    Args:
+        states: shape (N,), dtype STATE.
+        num_players: 2-4.
+        rules: the rule set.
+
+    Raises:
+        ValueError: the first of them that is no position of this game; the message says why.
+    """
+    for index in np.flatnonzero(~_dealt(states)):
+        if states[index] != undealt_states(1)[0]:
+            _refuse(states, int(index), "a game without cards must be over and empty")
+    playing = _dealt(states)
+    for why, wrong in _faults(states, num_players, rules):
+        bad = np.flatnonzero(wrong & playing)
+        if bad.size:
+            _refuse(states, int(bad[0]), why)
+
+
+def _dealt(states: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """bool (N,): which games have been dealt at all."""
+    everything = states["graveyard"] | states["burned"]
+    for zone in _SEAT_ZONES:
+        everything = everything | np.bitwise_or.reduce(states[zone], axis=1)
+    return everything != 0
+
+
+def _faults(
+    states: npt.NDArray[Any], num_players: int, rules: Rules
+) -> Iterable[tuple[str, Any]]:
+    """What can be wrong, and in which states it is."""
+    size = len(states)
+    phase, hand = states["phase"], states["hand"]
+    seats = np.arange(game.MAX_PLAYERS)
+    absent = seats >= num_players
+    total, union = np.zeros(size, np.int64), np.zeros(size, np.uint64)
+    lone = np.where(
+        states["committed"] >= 0,
+        np.uint64(1) << states["committed"].astype(np.uint64),
+        np.uint64(0),
+    )
+    piles = [*(states[zone][:, seat] for zone in _SEAT_ZONES for seat in seats)]
+    piles += [*(lone[:, seat] for seat in seats), states["graveyard"], states["burned"]]
+    for pile in piles:
+        total += np.bitwise_count(pile)
+        union |= pile
+    yield "phase is none of the game's", (phase < game.SKIRMISH) | (phase > game.OVER)
+    yield "its cards are not those of the deck", union != np.uint64(rules.deck)
+    yield "a card is in two places", total != np.bitwise_count(union)
+    yield "a hand has more than three cards", (np.bitwise_count(hand) > game.HAND_SIZE).any(axis=1)
+    others = sum((states[zone] != 0)[:, absent].any(axis=1) for zone in _SEAT_ZONES)
+    yield f"a seat beyond {num_players} holds cards", np.asarray(others) != 0
+    in_war = phase == game.WAR
+    at_table = ~absent
+    committed = states["committed"] != game.NO_CARD
+    yield (
+        "cards are committed outside of a War, or missing in one",
+        (committed != (in_war[:, None] & at_table)).any(axis=1),
+    )
+    yield "cards are staked outside of a War", (states["stakes"] != 0).any(axis=1) & ~in_war
+    participates = states["participants"][:, None] >> seats & 1 != 0
+    yield "there are participants outside of a War", participates.any(axis=1) & ~in_war
+    yield "a seat that is not there fights", participates[:, absent].any(axis=1)
+    yield (
+        "nobody in the War has a card to commit",
+        in_war & ~(participates & (hand != 0)).any(axis=1),
+    )
+    yield (
+        "a seat has no hand to play with",
+        (phase == game.SKIRMISH) & (hand[:, at_table] == 0).any(axis=1),
+    )
+    yield "rounds are negative", states["rounds"] < 0
+    yield "recycles are negative", (states["recycles"] < 0).any(axis=1)
+
+
+def _refuse(states: npt.NDArray[Any], index: int, why: str) -> None:
+    where = f"state {index}" if len(states) > 1 else "state"
+    raise ValueError(f"{where}: {why}")
+
+
+def undealt_states(num_games: int) -> npt.NDArray[Any]:
+    """Games before their first deal: shape (N,), dtype STATE, over and empty."""
+    states = np.zeros(num_games, dtype=STATE)
+    states["phase"] = game.OVER
+    states["committed"] = game.NO_CARD
+    return states
