@@ -2,11 +2,12 @@
 
 ``python -m benchmarks.ablation [--arms NAME ...] [--seeds 0 1 2] [--seconds 300]``
 
-An arm is the main recipe with some fields changed, see ``configs/ablation.yaml``. Every run learns
-for the same processor time on one thread, with its schedules running over that time, and is then
-judged by greedy play on 20,000 deals that it has not met. Each run leaves one JSON file, and runs
-that have left theirs are not repeated, so a long study can be made in parts. With ``--table`` the
-runs that there are become the table of ``docs/RESULTS_LOG.md``.
+An arm is the main recipe with some fields changed, see ``configs/ablation.yaml``; its key
+``recolouring`` is no such field but says how the suits are relabelled for the network. Every run
+learns for the same processor time on one thread, with its schedules running over that time, and is
+then judged by greedy play on 20,000 deals that it has not met. Each run leaves one JSON file, and
+runs that have left theirs are not repeated, so a long study can be made in parts. With ``--table``
+the runs that there are become the table of ``docs/RESULTS_LOG.md``.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from agents.training.config import TrainConfig, read_command_line
 from agents.training.judging import Score
 from agents.training.ppo import make_envs, make_model
 from benchmarks.machine import circumstances
+from benchmarks.recolouring import RecolouredAgent, RecolouredEnvs, Recolouring
 from deck_of_spies_env.evaluation.matches import play_deals
 from deck_of_spies_env.evaluation.seeds import deal_seeds
 from deck_of_spies_env.files import write_text_atomically
@@ -40,7 +42,7 @@ MORE_STEPS_THAN_ANY_RUN = 1_000_000_000
 
 
 def arms() -> dict[str, dict[str, Any]]:
-    """The fields of the recipe that each arm changes."""
+    """What each arm changes: fields of the recipe, and ``recolouring``."""
     return yaml.safe_load((CONFIGS / "ablation.yaml").read_text())
 
 
@@ -49,9 +51,15 @@ def config_of(arm: str, seed: int) -> TrainConfig:
     fields = [
         f"--{name}={value if isinstance(value, str) else json.dumps(value)}"
         for name, value in arms()[arm].items()
+        if name != "recolouring"
     ]
     recipe = ["--config", str(CONFIGS / "deck_of_spies.yaml"), "--seed", str(seed)]
     return read_command_line([*recipe, *fields])[0]
+
+
+def recolouring_of(arm: str) -> Recolouring | None:
+    """How an arm relabels the suits, or None."""
+    return arms()[arm].get("recolouring")
 
 
 class _Budget(BaseCallback):
@@ -80,14 +88,16 @@ class _Budget(BaseCallback):
 
 def run(arm: str, seed: int, seconds: float) -> dict[str, Any]:
     """Train one arm with one seed for its budget, and judge it."""
-    config = config_of(arm, seed)
     torch.set_num_threads(1)
-    _learn(make_model(config, make_envs(config), torch.device("cpu")), 5.0)  # compiles
-    model = make_model(config, make_envs(config), torch.device("cpu"))
+    _learn(_new_model(arm, seed), 5.0)  # compiles
+    model = _new_model(arm, seed)
     started = time.perf_counter()
     used = _learn(model, seconds)
     wall = time.perf_counter() - started
-    result = play_deals(PPOAgent(model.policy), deal_seeds("select", 1_000 + seed, DEALS))  # type: ignore[arg-type]
+    agent = PPOAgent(model.policy)  # type: ignore[arg-type]
+    # A network that has met all labellings at random plays positions as they are.
+    judged = RecolouredAgent(agent) if recolouring_of(arm) == "sorted" else agent
+    result = play_deals(judged, deal_seeds("select", 1_000 + seed, DEALS))
     return {
         "arm": arm,
         "seed": seed,
@@ -99,6 +109,14 @@ def run(arm: str, seed: int, seconds: float) -> dict[str, Any]:
         "score": Score.of(result)._asdict(),
         "circumstances": circumstances(),
     }
+
+
+def _new_model(arm: str, seed: int) -> MaskedPPO:
+    config, recolouring = config_of(arm, seed), recolouring_of(arm)
+    envs: Any = make_envs(config)
+    if recolouring is not None:
+        envs = RecolouredEnvs(envs, recolouring, seed)
+    return make_model(config, envs, torch.device("cpu"))
 
 
 def _learn(model: MaskedPPO, seconds: float) -> float:

@@ -464,7 +464,9 @@ def test_the_ablation_means_over_the_seeds() -> None:
 
 
 def test_every_arm_of_the_ablation_is_a_configuration_of_its_own() -> None:
-    configs = [ablation.config_of(arm, seed=1) for arm in ablation.arms()]
+    configs = [
+        (ablation.config_of(arm, seed=1), ablation.recolouring_of(arm)) for arm in ablation.arms()
+    ]
     assert len(configs) > 5
     assert all(one not in configs[:place] for place, one in enumerate(configs))
 
