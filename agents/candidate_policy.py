@@ -13,6 +13,7 @@ relabellings are an exact symmetry of the game, so which suit is which never mat
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from itertools import permutations
 from typing import Any, NamedTuple, cast
@@ -28,6 +29,7 @@ from sb3_contrib.common.maskable.distributions import (
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 from torch import nn
+from torch.nn.functional import log_softmax
 
 from agents.candidate_functions import encode, judge, sample, score
 from agents.candidate_kernels import Positions, Tables, read_positions
@@ -208,14 +210,14 @@ class _Candidates(NamedTuple):
         rows: int64 (M,), the position of each play.
         plays: int64 (M,), its action.
         scores: float32 (M,), its logit.
-        values: float32 (N, 1), the critic's values.
+        critic: float32 (N, outputs), what the critic says.
     """
 
     masks: th.Tensor
     rows: th.Tensor
     plays: th.Tensor
     scores: th.Tensor
-    values: th.Tensor
+    critic: th.Tensor
 
     def distribution(self) -> MaskableCategoricalDistribution:
         """The action distribution in sb3-contrib's form, over all n actions."""
@@ -257,6 +259,11 @@ class CandidatePolicy(MaskableActorCriticPolicy):
     Args:
         hidden: width of the first layer, shared by the position and its plays.
         head: width of the second layer, one each for the scorer and the critic.
+        critic_hidden: width of a first layer that the critic has to itself; None if it shares that
+            of the scorer.
+        atoms: what the critic spreads its prediction over, ascending: it then predicts
+            probabilities of these values, learnt by cross-entropy (Farebrother et al., "Stop
+            regressing", 2024). None: it predicts their mean, learnt by squared errors.
         others: as in sb3-contrib's ``MaskableActorCriticPolicy``; its own architecture is not used.
     """
 
@@ -269,9 +276,21 @@ class CandidatePolicy(MaskableActorCriticPolicy):
     order_numbers: th.Tensor
     suit_keys: th.Tensor
 
-    def __init__(self, *args: Any, hidden: int = 128, head: int = 64, **kwargs: Any) -> None:
+    atom_values: th.Tensor
+
+    def __init__(
+        self,
+        *args: Any,
+        hidden: int = 128,
+        head: int = 64,
+        critic_hidden: int | None = None,
+        atoms: Sequence[float] | None = None,
+        **kwargs: Any,
+    ) -> None:
         self.hidden = hidden
         self.head = head
+        self.critic_hidden = critic_hidden
+        self.atoms = None if atoms is None else tuple(atoms)
         super().__init__(*args, **kwargs)
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
@@ -279,6 +298,8 @@ class CandidatePolicy(MaskableActorCriticPolicy):
             **super()._get_constructor_parameters(),
             "hidden": self.hidden,
             "head": self.head,
+            "critic_hidden": self.critic_hidden,
+            "atoms": self.atoms,
         }
 
     def _build(self, lr_schedule: Schedule) -> None:
@@ -294,15 +315,24 @@ class CandidatePolicy(MaskableActorCriticPolicy):
             self.register_buffer(name, th.as_tensor(table), persistent=False)
         self.encoder = nn.Linear(_NUM_ZONE_ENTRIES, self.hidden)
         self.moves = nn.EmbeddingBag(_NUM_TOKENS, self.hidden, mode="sum", padding_idx=_NO_TOKEN)
-        self.scorer = self._head(final_gain=0.01)
-        self.critic = self._head(final_gain=1.0)
+        self.scorer = self._head(self.hidden, 1, final_gain=0.01)
+        width = self.critic_hidden or self.hidden
+        if self.atoms is None:
+            self.critic = self._head(width, 1, final_gain=1.0)
+        else:
+            self.critic = self._head(width, len(self.atoms), final_gain=0.01)
+            values = th.tensor(self.atoms, dtype=th.float32)
+            self.register_buffer("atom_values", values, persistent=False)
+        if self.critic_hidden is not None:
+            self.critic_encoder = nn.Linear(_NUM_ZONE_ENTRIES, self.critic_hidden)
+            self.init_weights(self.critic_encoder, np.sqrt(2))
         self.init_weights(self.encoder, np.sqrt(2))
         nn.init.normal_(self.moves.weight, std=_EMBEDDING_SCALE)
         arguments: dict[str, Any] = {"lr": lr_schedule(1), **self.optimizer_kwargs}
         self.optimizer = self.optimizer_class(self.parameters(), **arguments)
 
-    def _head(self, final_gain: float) -> nn.Sequential:
-        first, last = nn.Linear(self.hidden, self.head), nn.Linear(self.head, 1)
+    def _head(self, width: int, outputs: int, final_gain: float) -> nn.Sequential:
+        first, last = nn.Linear(width, self.head), nn.Linear(self.head, outputs)
         self.init_weights(first, np.sqrt(2))
         self.init_weights(last, final_gain)
         return nn.Sequential(nn.ReLU(), first, nn.ReLU(), last)
@@ -347,7 +377,12 @@ class CandidatePolicy(MaskableActorCriticPolicy):
         rows, plays = masks.nonzero(as_tuple=True)
         afterstates = encoded[rows] + self.moves(self._tokens(position, rows, plays))
         scores = self.scorer(afterstates).squeeze(1)
-        return _Candidates(masks, rows, plays, scores, self.critic(encoded))
+        return _Candidates(masks, rows, plays, scores, self._criticise(position.zones))
+
+    def _criticise(self, zones: th.Tensor) -> th.Tensor:
+        """What the critic says of zones (N, entries): float32 (N, outputs)."""
+        own = self.critic_hidden is not None
+        return self.critic((self.critic_encoder if own else self.encoder)(zones))
 
     def _read(self, obs: th.Tensor, action_masks: Any) -> Positions:
         """Positions and their legal plays as index lists, for the processor."""
@@ -356,11 +391,37 @@ class CandidatePolicy(MaskableActorCriticPolicy):
         _check_each_has_a_play(bool(np.diff(positions.play_starts).all()))
         return positions
 
-    def _scores_and_values(self, positions: Positions) -> tuple[th.Tensor, th.Tensor]:
-        """Of index lists, float32 (M,) and (N, 1): as of ``_candidates``, at half the cost."""
+    def _judge(self, positions: Positions) -> tuple[th.Tensor, th.Tensor]:
+        """Of index lists, scores (M,) and the critic (N, outputs): as ``_candidates``, cheaper."""
         encoded = encode(self.encoder, positions)
         first, last = cast(nn.Linear, self.scorer[1]), cast(nn.Linear, self.scorer[3])
-        return score(encoded, self.moves, first, last, positions), self.critic(encoded)
+        shared = self.critic_hidden is None
+        criticised = encoded if shared else encode(self.critic_encoder, positions)
+        return score(encoded, self.moves, first, last, positions), self.critic(criticised)
+
+    def values_of(self, critic: th.Tensor) -> th.Tensor:
+        """Values (N, 1) of what the critic says."""
+        if self.atoms is None:
+            return critic
+        return (critic.softmax(dim=1) @ self.atom_values)[:, None]
+
+    def value_losses(self, critic: th.Tensor, returns: th.Tensor) -> th.Tensor:
+        """How wrong the critic is, (N,), given the returns (N,).
+
+        A return between two atoms counts as a mixture of both with that mean (the projection of
+        Bellemare, Dabney and Munos, "A distributional perspective on reinforcement learning",
+        2017).
+        """
+        if self.atoms is None:
+            return (critic[:, 0] - returns) ** 2
+        atoms = self.atom_values
+        returns = returns.clamp(self.atoms[0], self.atoms[-1])
+        above = th.searchsorted(atoms, returns).clamp(min=1)
+        low, high = atoms[above - 1], atoms[above]
+        share = ((returns - low) / (high - low))[:, None]
+        logs = log_softmax(critic, dim=1)
+        of_low, of_high = logs.gather(1, above[:, None] - 1), logs.gather(1, above[:, None])
+        return -((1 - share) * of_low + share * of_high)[:, 0]
 
     def forward(
         self, obs: th.Tensor, deterministic: bool = False, action_masks: Any = None
@@ -370,24 +431,32 @@ class CandidatePolicy(MaskableActorCriticPolicy):
             candidates = self._candidates(obs, action_masks)
             distribution = candidates.distribution()
             actions = distribution.get_actions(deterministic=deterministic)
-            return actions, candidates.values, distribution.log_prob(actions)
+            values = self.values_of(candidates.critic)
+            return actions, values, distribution.log_prob(actions)
         positions = self._read(obs, action_masks)
-        scores, values = self._scores_and_values(positions)
+        scores, critic = self._judge(positions)
         actions = sample(scores, positions)
-        return actions, values, judge(scores, actions, positions)[0]
+        return actions, self.values_of(critic), judge(scores, actions, positions)[0]
 
     def evaluate_actions(
         self, obs: th.Tensor, actions: th.Tensor, action_masks: Any = None
     ) -> tuple[th.Tensor, th.Tensor, th.Tensor | None]:
         """Values (N, 1), log-probabilities (N,) and entropies (N,) for given actions (N,)."""
+        critic, log_probs, entropies = self.evaluate(obs, actions, action_masks)
+        return self.values_of(critic), log_probs, entropies
+
+    def evaluate(
+        self, obs: th.Tensor, actions: th.Tensor, action_masks: Any = None
+    ) -> tuple[th.Tensor, th.Tensor, th.Tensor]:
+        """The same with what the critic says, (N, outputs), in place of the values."""
         if obs.device.type != "cpu":
             candidates = self._candidates(obs, action_masks)
             log_probs = candidates.log_probs()
             entropies = -candidates.sum_by_position(log_probs.exp() * log_probs)
-            return candidates.values, log_probs[candidates.index_of(actions)], entropies
+            return candidates.critic, log_probs[candidates.index_of(actions)], entropies
         positions = self._read(obs, action_masks)
-        scores, values = self._scores_and_values(positions)
-        return values, *judge(scores, actions, positions)
+        scores, critic = self._judge(positions)
+        return critic, *judge(scores, actions, positions)
 
     def get_distribution(
         self, obs: PyTorchObs, action_masks: Any = None
@@ -397,11 +466,11 @@ class CandidatePolicy(MaskableActorCriticPolicy):
         if observations.device.type != "cpu":
             return self._candidates(observations, action_masks).distribution()
         positions = self._read(observations, action_masks)
-        scores, _ = self._scores_and_values(positions)
+        scores, _ = self._judge(positions)
         rows = np.repeat(np.arange(len(observations)), np.diff(positions.play_starts))
         places = (th.from_numpy(rows), th.from_numpy(positions.plays))
         return _distribution(scores, places, (len(observations), len(self.play_ace)))
 
     def predict_values(self, obs: PyTorchObs) -> th.Tensor:
         """Values (N, 1)."""
-        return self.critic(self.encoder(self._position(cast(th.Tensor, obs)).zones))
+        return self.values_of(self._criticise(self._position(cast(th.Tensor, obs)).zones))

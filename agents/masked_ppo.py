@@ -17,12 +17,15 @@ import numpy as np
 import torch as th
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.buffers import MaskableRolloutBuffer, MaskableRolloutBufferSamples
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from sb3_contrib.common.maskable.utils import get_action_masks
 from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.utils import explained_variance
 from stable_baselines3.common.vec_env import VecEnv
 from torch.nn.functional import mse_loss
+
+from agents.candidate_policy import CandidatePolicy
 
 
 class TensorRolloutBuffer(MaskableRolloutBuffer):
@@ -70,6 +73,22 @@ class TensorRolloutBuffer(MaskableRolloutBuffer):
 def _action_masks(envs: Any) -> Any:
     """Masks as bool (N, n): all at once where the vector environment gives them so."""
     return envs.action_masks() if hasattr(envs, "action_masks") else get_action_masks(envs)
+
+
+def _evaluate(
+    policy: MaskableActorCriticPolicy, batch: MaskableRolloutBufferSamples
+) -> tuple[th.Tensor, th.Tensor, th.Tensor]:
+    """Log-probabilities, entropies and errors of the critic, (N,) each.
+
+    A policy whose critic predicts more than a mean judges its errors itself.
+    """
+    arguments = batch.observations, batch.actions.long(), cast(Any, batch.action_masks)
+    if isinstance(policy, CandidatePolicy):
+        critic, log_probs, entropies = policy.evaluate(*arguments)
+        return log_probs, entropies, policy.value_losses(critic, batch.returns)
+    values, log_probs, entropies = policy.evaluate_actions(*arguments)
+    errors = mse_loss(values.flatten(), batch.returns, reduction="none")
+    return log_probs, cast(th.Tensor, entropies), errors
 
 
 class _Figures(NamedTuple):
@@ -190,17 +209,15 @@ class MaskedPPO(MaskablePPO):
         """Gradients by parameter, of a share of a minibatch of ``size`` decisions."""
         policy = copy(self.policy)
         policy.action_dist = copy(policy.action_dist)  # SB3's policies work in it
-        values, log_probs, entropies = policy.evaluate_actions(
-            share.observations, share.actions.long(), cast(Any, share.action_masks)
-        )
+        log_probs, entropies, value_losses = _evaluate(policy, share)
         clip_range = self._clip_range_now()
         log_ratio = log_probs - share.old_log_prob
         ratio = log_ratio.exp()
         clipped = ratio.clamp(1 - clip_range, 1 + clip_range)
         gain = th.min(share.advantages * ratio, share.advantages * clipped)
         policy_loss = -gain.sum() / size
-        value_loss = mse_loss(values.flatten(), share.returns, reduction="sum") / size
-        entropy_loss = -cast(th.Tensor, entropies).sum() / size
+        value_loss = value_losses.sum() / size
+        entropy_loss = -entropies.sum() / size
         loss = policy_loss + self._ent_coef_now() * entropy_loss + self.vf_coef * value_loss
         parameters = list(self.policy.parameters())
         gradients = th.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)

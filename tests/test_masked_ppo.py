@@ -20,8 +20,18 @@ from agents.masked_ppo import MaskedPPO
 from agents.training.config import PolicyConfig
 from agents.training.models import policy_arguments
 from deck_of_spies_env.integrations.sb3 import make_vec_env
+from deck_of_spies_env.solitaire.rules import Rules
 
-KINDS = ("candidate", "flat")
+NETWORKS = {
+    "candidate": PolicyConfig(hidden=32, head=16),
+    "flat": PolicyConfig(kind="flat", hidden=32, head=16),
+    "own_critic": PolicyConfig(hidden=32, head=16, critic_hidden=24),
+    "distribution": PolicyConfig(hidden=32, head=16, critic="distribution"),
+    "own_distribution": PolicyConfig(hidden=32, head=16, critic="distribution", critic_hidden=24),
+}
+KINDS = tuple(NETWORKS)
+LIKE_SB3 = ("candidate", "flat", "own_critic")
+"""Those whose critic learns by squared errors, as SB3's does."""
 CHANCE_OF_A_FALSE_ALARM = 1e-6
 
 
@@ -38,7 +48,8 @@ class Silent(BaseCallback):
 def learner(
     algorithm: Any, kind: Any, hand_size: int = 5, seed: int = 3, **arguments: Any
 ) -> MaskablePPO:
-    policy, policy_kwargs = policy_arguments(PolicyConfig(kind=kind, hidden=32, head=16))
+    rules = Rules(hand_size=hand_size)
+    policy, policy_kwargs = policy_arguments(NETWORKS[kind], "keys", rules)
     envs = make_vec_env("DeckOfSpies-v0", 32, 1, objective="keys", rules={"hand_size": hand_size})
     settings: dict[str, Any] = {"n_steps": 48, "batch_size": 500, "n_epochs": 2, "ent_coef": 0.01}
     model = algorithm(
@@ -73,7 +84,7 @@ def trained(model: MaskablePPO, seed: int = 5) -> dict[str, th.Tensor]:
     return {name: value.clone() for name, value in model.policy.named_parameters()}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", LIKE_SB3)
 @pytest.mark.parametrize("arguments", [{}, {"threads": 3}, {"target_kl": 1e-4}])
 def test_an_update_is_that_of_sb3_contrib(kind: str, arguments: dict[str, Any]) -> None:
     ours = with_rollout(learner(MaskedPPO, kind, **arguments))
@@ -135,6 +146,52 @@ def test_a_rollout_holds_what_the_policy_says_of_it(kind: str) -> None:
     assert batch.action_masks[th.arange(len(values)), batch.actions].all()
 
 
+def test_a_critic_of_a_distribution_predicts_what_can_be_paid() -> None:
+    """The 13 payments of ``keys``, and a value between the least and the most of them."""
+    model: Any = learner(MaskedPPO, "distribution")
+    assert model.policy.atoms == pytest.approx([held / 12 for held in range(13)])
+    observations = model.env.reset()
+    values = model.policy.predict_values(th.from_numpy(observations))
+    assert values.shape == (32, 1)
+    assert ((values > 0) & (values < 1)).all()
+
+
+def test_a_return_between_two_payments_is_a_mixture_of_both() -> None:
+    """The loss is the cross-entropy to the mixture with that mean, least where they agree."""
+    policy: Any = learner(MaskedPPO, "distribution").policy
+    returns = th.tensor([0.0, 0.3, 0.5, 1.0, 1.2])  # above all payments: the largest
+    mixtures = th.zeros(5, 13)
+    mixtures[0, 0] = mixtures[2, 6] = mixtures[3, 12] = mixtures[4, 12] = 1
+    mixtures[1, 3], mixtures[1, 4] = 0.4, 0.6
+    critic = th.randn(5, 13, requires_grad=True)
+    losses = policy.value_losses(critic, returns)
+    expected = -(mixtures * critic.log_softmax(dim=1)).sum(dim=1)
+    th.testing.assert_close(losses, expected)
+    (gradient,) = th.autograd.grad(losses.sum(), critic)
+    th.testing.assert_close(gradient, critic.softmax(dim=1) - mixtures)
+    th.testing.assert_close(
+        policy.values_of(mixtures.clamp(min=1e-30).log())[:, 0], returns.clamp(max=1)
+    )
+
+
+@pytest.mark.parametrize("kind", ["own_critic", "own_distribution"])
+def test_a_critic_with_layers_of_its_own_leaves_the_plays_alone(kind: str) -> None:
+    """What the critic learns changes no weight that the scores depend on, and the other way."""
+    model: Any = with_rollout(learner(MaskedPPO, kind))
+    (batch,) = model.rollout_buffer.get()
+    critic, log_probs, _ = model.policy.evaluate(
+        batch.observations, batch.actions, batch.action_masks
+    )
+    losses = model.policy.value_losses(critic, batch.returns).mean(), log_probs.mean()
+    named = dict(model.policy.named_parameters())
+    for loss, belongs in zip(losses, (True, False), strict=True):
+        gradients = th.autograd.grad(
+            loss, list(named.values()), allow_unused=True, retain_graph=True
+        )
+        for name, gradient in zip(named, gradients, strict=True):
+            assert (gradient is not None) == (name.startswith("critic") == belongs), name
+
+
 def test_rollouts_without_masks_leave_all_actions_open() -> None:
     model = with_rollout(learner(MaskedPPO, "flat"))
     model.rollout_buffer.reset()
@@ -157,10 +214,13 @@ def positions_of(model: MaskablePPO) -> tuple[Any, th.Tensor, th.Tensor, Positio
     return policy, observations, masks, policy._read(observations, masks)
 
 
-@pytest.mark.parametrize("hand_size", [3, 5, 8])
-def test_the_kernels_are_the_network(hand_size: int) -> None:
+@pytest.mark.parametrize(
+    ("kind", "hand_size"),
+    [("candidate", 3), ("candidate", 5), ("candidate", 8), ("own_critic", 5), ("distribution", 5)],
+)
+def test_the_kernels_are_the_network(kind: str, hand_size: int) -> None:
     """Scores, values, log-probabilities, entropies and all gradients, against PyTorch's own."""
-    model = learner(MaskedPPO, "candidate", hand_size)
+    model = learner(MaskedPPO, kind, hand_size)
     policy, observations, masks, positions = positions_of(model)
     candidates = policy._candidates(observations, masks)
     _, plays = masks.nonzero(as_tuple=True)
@@ -178,7 +238,7 @@ def test_the_kernels_are_the_network(hand_size: int) -> None:
     log_probs = candidates.log_probs()
     entropies = -candidates.sum_by_position(log_probs.exp() * log_probs)
     chosen = log_probs[candidates.index_of(actions)]
-    expected = outcome((candidates.values, chosen, entropies))
+    expected = outcome((policy.values_of(candidates.critic), chosen, entropies))
     actual = outcome(policy.evaluate_actions(observations, actions, masks))
     for ours, torchs in zip(actual, expected, strict=True):
         th.testing.assert_close(ours, torchs, rtol=1e-4, atol=1e-5)

@@ -77,15 +77,23 @@ class PolicyConfig:
         kind: ``candidate`` scores each legal play by what it uses and leaves; ``flat`` is an MLP.
         hidden: width of the first layer.
         head: width of the second layer.
+        critic: ``mean`` predicts the mean of what will be paid, ``distribution`` how likely each
+            payment is; of ``candidate`` only.
+        critic_hidden: width of a first layer that the critic has to itself, or None if it shares
+            that of the scorer; of ``candidate`` only.
     """
 
     kind: Literal["candidate", "flat"] = "candidate"
     hidden: int = 128
     head: int = 64
+    critic: Literal["mean", "distribution"] = "mean"
+    critic_hidden: int | None = None
 
     def __post_init__(self) -> None:
         _positive("policy.hidden", self.hidden)
         _positive("policy.head", self.head)
+        if self.critic_hidden is not None:
+            _positive("policy.critic_hidden", self.critic_hidden)
 
 
 @dataclass(frozen=True)
@@ -240,6 +248,8 @@ class TrainConfig:
             )
         if self.algorithm == "afterstate":
             self._check_afterstate()
+        elif self.policy.critic == "distribution" and self.env.shaping is not None:
+            raise ValueError("env.shaping: policy.critic distribution knows final payments only")
         _positive("checkpoint_every", self.checkpoint_every)
         if not self.name or "/" in self.name:
             raise ValueError(f"name must be a plain file name, got {self.name!r}")

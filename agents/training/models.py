@@ -12,6 +12,7 @@ import io
 import json
 import os
 import zipfile
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
@@ -25,21 +26,40 @@ from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from agents import AgentError
 from agents.candidate_policy import CandidatePolicy
 from agents.model_files import ENV_VERSION
+from agents.objectives import payments_of
 from agents.training.config import PolicyConfig, TrainConfig
 from deck_of_spies_env.solitaire.actions import action_table
 from deck_of_spies_env.solitaire.observations import observation_high
 from deck_of_spies_env.solitaire.rules import Rules
 
-FORMAT = 2
+FORMAT = 3
+FORMATS = (2, FORMAT)
+"""Those that can be read; before 3 the critic was always that of a mean, on shared layers."""
 MEMBER = "deck_of_spies.json"
 
 
 def policy_arguments(
     policy: PolicyConfig,
+    objective: str | Mapping[str, float] = "win",
+    rules: Rules | None = None,
 ) -> tuple[type[MaskableActorCriticPolicy], dict[str, Any]]:
-    """Policy class and keyword arguments for MaskablePPO."""
+    """Policy class and keyword arguments for MaskablePPO.
+
+    Args:
+        policy: the network.
+        objective: that of the training, which says what a critic can have to predict.
+        rules: the rule set, None for the default.
+    """
     if policy.kind == "candidate":
-        return CandidatePolicy, {"hidden": policy.hidden, "head": policy.head}
+        atoms = None
+        if policy.critic == "distribution":
+            atoms = sorted(set(payments_of(objective, rules or Rules()).tolist()))
+        return CandidatePolicy, {
+            "hidden": policy.hidden,
+            "head": policy.head,
+            "critic_hidden": policy.critic_hidden,
+            "atoms": atoms,
+        }
     layers = [policy.hidden, policy.head]
     return MaskableActorCriticPolicy, {
         "net_arch": {"pi": layers, "vf": layers},
@@ -83,7 +103,7 @@ def load_policy(path: Path, rules: Rules) -> tuple[MaskableActorCriticPolicy, di
     description, weights = _read(path)
     _check(path, description, rules)
     try:
-        policy = _build(PolicyConfig(**description["policy"]), rules)
+        policy = _build(description, rules)
         policy.load_state_dict(weights)
     except (TypeError, ValueError, KeyError, RuntimeError) as error:
         raise AgentError(f"model {path} is corrupt: {_first_line(error)}") from None
@@ -110,9 +130,10 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, th.Tensor]]:
 
 
 def _check(path: Path, description: dict[str, Any], rules: Rules) -> None:
-    if description.get("format") != FORMAT:
+    if description.get("format") not in FORMATS:
+        known = ", ".join(map(str, FORMATS))
         raise AgentError(
-            f"model {path} has format {description.get('format')}, this version reads {FORMAT}"
+            f"model {path} has format {description.get('format')}, this version reads {known}"
         )
     if description.get("env") != ENV_VERSION:
         raise AgentError(
@@ -124,9 +145,10 @@ def _check(path: Path, description: dict[str, Any], rules: Rules) -> None:
         )
 
 
-def _build(policy: PolicyConfig, rules: Rules) -> MaskableActorCriticPolicy:
+def _build(description: dict[str, Any], rules: Rules) -> MaskableActorCriticPolicy:
     high = observation_high("recall", rules.hand_size)
-    policy_class, arguments = policy_arguments(policy)
+    policy = PolicyConfig(**description["policy"])
+    policy_class, arguments = policy_arguments(policy, description["objective"], rules)
     return policy_class(
         gym.spaces.Box(np.zeros_like(high), high, dtype=np.int8),
         gym.spaces.Discrete(action_table(rules.hand_size).num_actions),

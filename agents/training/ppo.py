@@ -20,6 +20,7 @@ from agents.training.models import policy_arguments, save_model
 from agents.training.runs import RunDirectory
 from deck_of_spies_env.evaluation.seeds import deal_seeds
 from deck_of_spies_env.integrations.sb3 import DeckOfSpiesVecEnv, make_vec_env
+from deck_of_spies_env.solitaire.rules import Rules
 
 _RECENT_EPISODES = 2000
 
@@ -48,7 +49,9 @@ def make_envs(config: TrainConfig) -> DeckOfSpiesVecEnv:
 def make_model(config: TrainConfig, envs: DeckOfSpiesVecEnv, device: torch.device) -> MaskedPPO:
     """A fresh agent, with the training deals of its seed."""
     ppo = config.ppo
-    policy, policy_kwargs = policy_arguments(config.policy)
+    policy, policy_kwargs = policy_arguments(
+        config.policy, config.env.resolved_objective, Rules.of(config.env.rules)
+    )
     model = MaskedPPO(
         policy,
         envs,

@@ -159,9 +159,7 @@ def _dealt(states: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     return everything != 0
 
 
-def _faults(
-    states: npt.NDArray[Any], num_players: int, rules: Rules
-) -> Iterable[tuple[str, Any]]:
+def _faults(states: npt.NDArray[Any], num_players: int, rules: Rules) -> Iterable[tuple[str, Any]]:
     """What can be wrong, and in which states it is."""
     size = len(states)
     phase, hand = states["phase"], states["hand"]
