@@ -129,19 +129,26 @@ LAYOUT = observation_layout(2)
 
 # Offsets for the kernels, which can't read a dict: taken from the layout, never written by hand.
 _HAND = LAYOUT["hand"].start
-_UNSEEN = LAYOUT["unseen"].start
+UNSEEN = LAYOUT["unseen"].start
 _GRAVEYARD = LAYOUT["graveyard"].start
-_PHASE = LAYOUT["phase"].start
+PHASE = LAYOUT["phase"].start
 _ROUNDS_LEFT = LAYOUT["rounds_left"].start
-_PLAYER = LAYOUT["committed_0"].start
-_PLAYER_WIDTH = LAYOUT["committed_1"].start - _PLAYER
+PLAYER = LAYOUT["committed_0"].start
+PLAYER_WIDTH = LAYOUT["committed_1"].start - PLAYER
 _COMMITTED = 0
-_CAPTURE = LAYOUT["capture_0"].start - _PLAYER
-_KNOWN = LAYOUT["known_0"].start - _PLAYER
-_PREVIOUS = LAYOUT["previous_0"].start - _PLAYER
-_RECYCLED = LAYOUT["recycled_0"].start - _PLAYER
-_HIDDEN = LAYOUT["hidden_0"].start - _PLAYER
-_PARTICIPANT = LAYOUT["participant_0"].start - _PLAYER
+_CAPTURE = LAYOUT["capture_0"].start - PLAYER
+KNOWN = LAYOUT["known_0"].start - PLAYER
+PREVIOUS = LAYOUT["previous_0"].start - PLAYER
+RECYCLED = LAYOUT["recycled_0"].start - PLAYER
+HIDDEN_NUMBERS = LAYOUT["hidden_0"].start - PLAYER
+_PARTICIPANT = LAYOUT["participant_0"].start - PLAYER
+
+
+@kernel
+def num_players_of(width: int) -> int:
+    """The number of players at the table of an observation of so many entries."""
+    return (width - PLAYER) // PLAYER_WIDTH
+
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
@@ -172,7 +179,7 @@ def _write_player(state: Any, seat: int, player: int, out: Any, first: int) -> N
         hidden = stakes_recycled | state.supply[player]
         if player != seat:
             hidden |= hand_recycled
-        _count_ranks(hidden, out, first + _RECYCLED)
+        _count_ranks(hidden, out, first + RECYCLED)
     # Older cards are in hand, as all that is in the Supply is of the latest batch; unless some of
     # them have just been staked, when they may be here or there.
     staked_before = stakes & ~stakes_dealt & ~stakes_recycled
@@ -181,17 +188,17 @@ def _write_player(state: Any, seat: int, player: int, out: Any, first: int) -> N
     if staked_before != _ZERO:
         mixed = of_batch(state, held_before, latest - 1)
         hidden = staked_before if player == seat else staked_before | mixed
-        _count_ranks(hidden, out, first + _PREVIOUS)
-    _count_ranks(held_before & ~mixed, out, first + _KNOWN)
+        _count_ranks(hidden, out, first + PREVIOUS)
+    _count_ranks(held_before & ~mixed, out, first + KNOWN)
     _count_ranks(state.capture[player], out, first + _CAPTURE)
-    out[first + _HIDDEN] = np.int8(popcount(hand))
-    out[first + _HIDDEN + 1] = np.int8(popcount(hand_dealt))
-    out[first + _HIDDEN + 2] = np.int8(popcount(hand_recycled))
-    out[first + _HIDDEN + 3] = np.int8(popcount(state.supply[player]))
-    out[first + _HIDDEN + 4] = np.int8(popcount(stakes))
-    out[first + _HIDDEN + 5] = np.int8(popcount(stakes_dealt))
-    out[first + _HIDDEN + 6] = np.int8(popcount(stakes_recycled))
-    out[first + _HIDDEN + 7] = np.int8(min(latest, _MOST_RECYCLES_SHOWN))
+    out[first + HIDDEN_NUMBERS] = np.int8(popcount(hand))
+    out[first + HIDDEN_NUMBERS + 1] = np.int8(popcount(hand_dealt))
+    out[first + HIDDEN_NUMBERS + 2] = np.int8(popcount(hand_recycled))
+    out[first + HIDDEN_NUMBERS + 3] = np.int8(popcount(state.supply[player]))
+    out[first + HIDDEN_NUMBERS + 4] = np.int8(popcount(stakes))
+    out[first + HIDDEN_NUMBERS + 5] = np.int8(popcount(stakes_dealt))
+    out[first + HIDDEN_NUMBERS + 6] = np.int8(popcount(stakes_recycled))
+    out[first + HIDDEN_NUMBERS + 7] = np.int8(min(latest, _MOST_RECYCLES_SHOWN))
     out[first + _PARTICIPANT] = np.int8((state.participants >> np.uint8(player)) & np.uint8(1))
 
 
@@ -207,17 +214,17 @@ def write_observation(state: Any, rules: Any, seat: int, out: Any) -> None:
     """
     out[:] = 0
     _count_ranks(state.hand[seat], out, _HAND)
-    _count_ranks(dealt_pool(state, rules, seat), out, _UNSEEN)
+    _count_ranks(dealt_pool(state, rules, seat), out, UNSEEN)
     _count_ranks(state.graveyard, out, _GRAVEYARD)
     if state.phase != game.OVER:
-        out[_PHASE + np.int64(state.phase)] = 1
+        out[PHASE + np.int64(state.phase)] = 1
     left = rules.max_rounds - np.int64(state.rounds)
     out[_ROUNDS_LEFT] = np.int8(min(left, MOST_ROUNDS_SHOWN))
     for relative in range(rules.num_players):
         player = seat + relative
         if player >= rules.num_players:
             player -= rules.num_players
-        _write_player(state, seat, player, out, _PLAYER + relative * _PLAYER_WIDTH)
+        _write_player(state, seat, player, out, PLAYER + relative * PLAYER_WIDTH)
 
 
 @kernel
@@ -256,20 +263,20 @@ def _read_player(row: Any, first: int, player: int, free: np.uint64, state: Any)
     free ^= committed
     if committed != _ZERO:
         state.committed[player] = np.int8(lowest_bit_index(committed))
-    sizes = row[first + _HIDDEN : first + _HIDDEN + 8]
+    sizes = row[first + HIDDEN_NUMBERS : first + HIDDEN_NUMBERS + 8]
     hand_recycled = np.int64(sizes[2])
     stakes, stakes_dealt = np.int64(sizes[4]), np.int64(sizes[5])
     stakes_recycled = np.int64(sizes[6])
     if player != 0:
-        known = _take(row, first + _KNOWN, free)
+        known = _take(row, first + KNOWN, free)
         free ^= known
         _set_batch(state, known, 1)
         state.hand[player] |= known
-    previous = _take(row, first + _PREVIOUS, free)
+    previous = _take(row, first + PREVIOUS, free)
     free ^= previous
     _set_batch(state, previous, 2)
     staked = _lowest(previous, stakes - stakes_dealt - stakes_recycled)
-    recycled = _take(row, first + _RECYCLED, free)
+    recycled = _take(row, first + RECYCLED, free)
     free ^= recycled
     _set_batch(state, recycled, 3)
     if player != 0:
@@ -310,11 +317,11 @@ def read_observation(row: Any, rules: Any, state: Any) -> None:
     state.graveyard = _take(row, _GRAVEYARD, free)
     free ^= state.graveyard
     for player in range(rules.num_players):
-        first = _PLAYER + player * _PLAYER_WIDTH
+        first = PLAYER + player * PLAYER_WIDTH
         free = _read_player(row, first, player, free, state)
     _set_batch(state, free, 0)  # what was dealt and has not been seen
     for player in range(rules.num_players):
-        sizes = _PLAYER + player * _PLAYER_WIDTH + _HIDDEN
+        sizes = PLAYER + player * PLAYER_WIDTH + HIDDEN_NUMBERS
         if player != 0:
             held = _lowest(free, np.int64(row[sizes + 1]))
             state.hand[player] |= held
@@ -328,7 +335,7 @@ def read_observation(row: Any, rules: Any, state: Any) -> None:
     state.burned = free
     state.rounds = np.int16(rules.max_rounds - np.int64(row[_ROUNDS_LEFT]))
     state.phase = game.OVER
-    if row[_PHASE]:
+    if row[PHASE]:
         state.phase = game.SKIRMISH
-    elif row[_PHASE + 1]:
+    elif row[PHASE + 1]:
         state.phase = game.WAR
