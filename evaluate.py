@@ -1,6 +1,8 @@
 """Judge agents on the same deals: a table on stdout and, if wanted, a JSON file.
 
-For example ``python evaluate.py --agents greedy random --deals 10000 --seed 0 --json report.json``.
+For example ``python evaluate.py --agents greedy random --deals 10000 --seed 0 --json report.json``,
+and for the game of two to four ``python evaluate.py --game skirmish --num-players 3 --agents ppo
+intrigue --deals 1000``.
 """
 
 from __future__ import annotations
@@ -8,7 +10,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,38 +19,38 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from agents import REGISTRY, AgentError, make_agent
+from agents.skirmish import REGISTRY as SKIRMISH_REGISTRY
+from agents.skirmish import make_skirmish_agent
 from deck_of_spies_env.agent import Agent
 from deck_of_spies_env.evaluation.matches import MatchResult, play_deals
-from deck_of_spies_env.evaluation.reports import make_report, print_report, to_json
+from deck_of_spies_env.evaluation.reports import Report, make_report, print_report, to_json
 from deck_of_spies_env.evaluation.seeds import agent_seed, deal_seeds
+from deck_of_spies_env.evaluation.table_reports import (
+    TableReport,
+    make_table_report,
+    play_all_tables,
+    print_table_report,
+)
+from deck_of_spies_env.evaluation.tables import TableResult, play_tables
 from deck_of_spies_env.files import check_writable, write_text_atomically
+from deck_of_spies_env.skirmish.rules import Rules as SkirmishRules
 from deck_of_spies_env.solitaire.actions import IllegalActionError
 from deck_of_spies_env.solitaire.rules import Rules
 
 USER_ERROR = 2
 INTERRUPTED = 130
 BANK = "test"
+SOLITAIRE_AGENTS = ["ppo", "greedy", "random"]
+SKIRMISH_AGENTS = ["ppo", "intrigue", "rank", "random"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     parser = command_line()
     args = parser.parse_args(arguments)
+    judge = judge_tables if args.game == "skirmish" else judge_solitaire
     try:
-        rules = rules_from(args.rules)
-        seeds = deal_seeds(BANK, args.seed, args.deals)
-        agents = [(spec, agent_for(spec, rules)) for spec in args.agents]
-    except ValueError as error:
-        parser.error(str(error))
-
-    try:
-        for _, agent in agents:
-            play_deals(agent, seeds[:1], rules=rules)  # fail, load and compile before long work
-        matches = play_all(agents, seeds, rules, args.seed, args.batch_size)
-        report = make_report(matches, seed=args.seed, rules=rules, bank=BANK)
-        if args.json is not None:
-            write_text_atomically(args.json, to_json(report))
-        print_report(report)
+        judge(parser, args)
         sys.stdout.flush()
     except IllegalActionError as error:
         parser.error(f"an agent broke the rules: {error}")
@@ -60,6 +63,79 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def judge_solitaire(parser: OneLineParser, args: argparse.Namespace) -> None:
+    """Deck of Spies: each agent alone on all deals."""
+    try:
+        rules = Rules.of(rules_from(args.rules))
+        seeds = deal_seeds(BANK, args.seed, args.deals)
+        specs: list[str] = args.agents or SOLITAIRE_AGENTS
+        agents = [(spec, agent_for(spec, partial(make_agent, rules=rules))) for spec in specs]
+    except ValueError as error:
+        parser.error(str(error))
+    for _, agent in agents:
+        play_deals(agent, seeds[:1], rules=rules)  # fail, load and compile before long work
+    matches = play_all(agents, seeds, rules, args.seed, args.batch_size)
+    report = make_report(matches, seed=args.seed, rules=rules, bank=BANK)
+    write_json(args.json, report)
+    print_report(report)
+
+
+def judge_tables(parser: OneLineParser, args: argparse.Namespace) -> None:
+    """Skirmish: every agent against every other one, each deal from every seat."""
+    num_players: int = args.num_players
+    try:
+        rules = SkirmishRules.of(rules_from(args.rules))
+        seeds = deal_seeds(BANK, args.seed, args.deals)
+        specs: list[str] = args.agents or SKIRMISH_AGENTS
+        if len(specs) < 2:
+            raise ValueError("Skirmish needs at least two agents")
+        make = partial(make_skirmish_agent, num_players=num_players, rules=rules)
+        agents = [agent_for(spec, make) for spec in specs]
+    except ValueError as error:
+        parser.error(str(error))
+    for agent in agents:
+        play_tables([agent] * num_players, seeds[:1], rules=rules)
+    with progress_bar() as progress:
+
+        def play(table: Sequence[Agent], first: int, second: int) -> TableResult:
+            total = args.deals * num_players
+            task = progress.add_task(f"{specs[first]} - {specs[second]}", total=total)
+            for agent in table:
+                agent.reset(agent_seed(args.seed))
+            return play_tables(
+                table,
+                seeds,
+                rules=rules,
+                batch_size=args.batch_size,
+                progress=lambda ended: progress.advance(task, ended),
+            )
+
+        matches = play_all_tables(agents, seeds, num_players, rules, play)
+    report = make_table_report(
+        specs, matches, seed=args.seed, num_players=num_players, rules=rules, bank=BANK
+    )
+    write_json(args.json, report)
+    print_table_report(report)
+
+
+def write_json(path: Path | None, report: Report | TableReport) -> None:
+    """Write the report if a file is wanted."""
+    if path is not None:
+        write_text_atomically(path, to_json(report))
+
+
+def progress_bar() -> Progress:
+    """A bar for each match, on a terminal."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=console, disable=not console.is_terminal)
+
+
 def play_all(
     agents: Sequence[tuple[str, Agent]],
     seeds: Sequence[int],
@@ -68,15 +144,8 @@ def play_all(
     batch_size: int,
 ) -> list[tuple[str, MatchResult]]:
     """Each agent on all deals, one agent after the other, with a progress bar on a terminal."""
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
     matches: list[tuple[str, MatchResult]] = []
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+    with progress_bar() as progress:
         for name, agent in agents:
             task = progress.add_task(name, total=len(seeds))
             agent.reset(agent_seed(seed))
@@ -91,28 +160,32 @@ def play_all(
     return matches
 
 
-def agent_for(spec: str, rules: Rules) -> Agent:
+def agent_for(spec: str, make: Callable[[str], Agent]) -> Agent:
     """An agent from ``NAME``, ``NAME=PATH`` or ``NAME:OPTION=VALUE,...``.
+
+    Args:
+        spec: as written.
+        make: makes it for the game.
 
     Raises:
         AgentError: it can't be made; the message is for the user.
     """
     try:
-        return make_agent(spec, rules)
+        return make(spec)
     except ModuleNotFoundError as error:
         raise AgentError(f"agent {spec!r} needs {error.name}, which is not installed") from error
 
 
-def rules_from(written: Sequence[str]) -> Rules:
-    """A rule set from ``key=value`` pairs with values in JSON, or from one JSON object.
+def rules_from(written: Sequence[str]) -> Any:
+    """Fields of a rule set from ``key=value`` pairs with values in JSON, or from one JSON object.
 
     Raises:
-        ValueError: neither of them, or not a rule set.
+        ValueError: neither of them.
     """
     if len(written) == 1 and "=" not in written[0]:
-        return Rules.of(_parsed_json(written[0]))
+        return _parsed_json(written[0])
     pairs = [text.partition("=") for text in written]
-    return Rules.of({name: _parsed_json(value) for name, _, value in pairs})
+    return {name: _parsed_json(value) for name, _, value in pairs}
 
 
 def _parsed_json(text: str) -> Any:
@@ -134,19 +207,34 @@ class OneLineParser(argparse.ArgumentParser):
 
 def command_line() -> OneLineParser:
     """The options and their defaults."""
-    listed = "; ".join(f"{name}: {entry.summary}" for name, entry in REGISTRY.items())
+    listed, at_tables = (
+        "; ".join(f"{name}: {entry.summary}" for name, entry in registry.items())
+        for registry in (REGISTRY, SKIRMISH_REGISTRY)
+    )
     parser = OneLineParser(
         description="Judge agents on the same deals.",
-        epilog=f"Agents: {listed}.",
+        epilog=f"Agents: {listed}. Of Skirmish: {at_tables}.",
         allow_abbrev=False,
     )
     parser.add_argument(
         "--agents",
         nargs="+",
         metavar="NAME[:OPTION=VALUE,...]",
-        default=["ppo", "greedy", "random"],
-        help="who plays, in the order of the table (ppo greedy random); NAME=PATH is short for "
-        "NAME:path=PATH",
+        help=f"who plays, in the order of the table ({' '.join(SOLITAIRE_AGENTS)}; in Skirmish "
+        f"{' '.join(SKIRMISH_AGENTS)}); NAME=PATH is short for NAME:path=PATH",
+    )
+    parser.add_argument(
+        "--game",
+        choices=("deck_of_spies", "skirmish"),
+        default="deck_of_spies",
+        help="which game (%(default)s)",
+    )
+    parser.add_argument(
+        "--num-players",
+        type=int,
+        choices=(2, 3, 4),
+        default=2,
+        help="at a table of Skirmish (%(default)s)",
     )
     parser.add_argument(
         "--deals",

@@ -44,11 +44,7 @@ def main(arguments: list[str]) -> None:
     except KeyboardInterrupt:
         print(f"\ninterrupted; go on with: python train.py --resume {run.path}", file=sys.stderr)
         raise SystemExit(INTERRUPTED) from None
-    print(
-        f"{config.evaluation.deals} held-out deals: win rate {score.win_rate:.2%} "
-        f"[{score.win_rate_low:.2%}, {score.win_rate_high:.2%}], "
-        f"Key Spies {score.key_spies:.2f}, 12 of 12 {score.perfect:.2%}"
-    )
+    print(f"{config.evaluation.deals} held-out deals: {score.text()}")
 
 
 if __name__ == "__main__":

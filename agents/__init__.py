@@ -66,7 +66,7 @@ class Entry:
 
     Attributes:
         factory: ``module:function``, called with the rules, the path or None, and the options
-            given, by name.
+            given, by name; in Skirmish with the number of players before these.
         summary: one line for listings.
         takes_path: whether ``name=path`` makes sense.
         options: option name -> what reads its value, raising ValueError for a bad one.
@@ -134,18 +134,29 @@ def make_agent(spec: str, rules: Rules | None = None) -> Agent:
         AgentError: an unknown name (the message lists the known ones), a path or an option where
             there is none to give, a bad value, or a model that can't be used.
     """
+    factory, path, options = look_up(spec, REGISTRY)
+    return factory(rules or Rules(), path, **options)
+
+
+def look_up(
+    spec: str, registry: Mapping[str, Entry]
+) -> tuple[Callable[..., Agent], Path | None, dict[str, Any]]:
+    """What a spec names in a registry: the factory, the path or None, and the options given.
+
+    Raises:
+        AgentError: as of make_agent.
+    """
     name, separator, rest = _split(spec)
-    if name not in REGISTRY:
-        raise AgentError(f"unknown agent {name!r}; there are {', '.join(REGISTRY)}")
-    entry = REGISTRY[name]
+    if name not in registry:
+        raise AgentError(f"unknown agent {name!r}; there are {', '.join(registry)}")
+    entry = registry[name]
     if separator == "=" and not (entry.takes_path and rest):
         takes = "a path" if entry.takes_path else "no path"
         raise AgentError(f"bad agent {spec!r}: {name} takes {takes}")
-    options = _read_options(spec, name, rest) if separator == ":" else {}
+    options = _read_options(spec, name, entry, rest) if separator == ":" else {}
     path = Path(rest) if separator == "=" else options.pop("path", None)
     module, function = entry.factory.split(":")
-    factory = cast(Callable[..., Agent], getattr(import_module(module), function))
-    return factory(rules or Rules(), path, **options)
+    return cast(Callable[..., Agent], getattr(import_module(module), function)), path, options
 
 
 def _split(spec: str) -> tuple[str, str, str]:
@@ -154,9 +165,9 @@ def _split(spec: str) -> tuple[str, str, str]:
     return spec.partition(separators[0] if separators else "=")
 
 
-def _read_options(spec: str, name: str, written: str) -> dict[str, Any]:
-    known = dict(REGISTRY[name].options)
-    if REGISTRY[name].takes_path:
+def _read_options(spec: str, name: str, entry: Entry, written: str) -> dict[str, Any]:
+    known = dict(entry.options)
+    if entry.takes_path:
         known["path"] = Path
     if not known:
         raise AgentError(f"bad agent {spec!r}: {name} takes no options")

@@ -8,19 +8,20 @@ from typing import Any
 
 import numpy as np
 import torch as th
-from sb3_contrib import MaskablePPO
 
+from agents.masked_ppo import MaskedPPO
 from agents.training.config import TrainConfig
 from agents.training.models import save_model
-from deck_of_spies_env.integrations.sb3 import DeckOfSpiesVecEnv
+from agents.training.tasks import Task
 
 _MODEL, _STATE = "model.zip", "state.pt"
 
 
 def write_checkpoint(
     folder: Path,
-    model: MaskablePPO,
-    envs: DeckOfSpiesVecEnv,
+    model: MaskedPPO,
+    envs: Any,
+    task: Task,
     config: TrainConfig,
     notes: dict[str, Any],
 ) -> None:
@@ -29,7 +30,8 @@ def write_checkpoint(
     state = {
         "timesteps": model.num_timesteps,
         "updates": model._n_updates,
-        "games": envs.get_state().tobytes(),
+        "games": envs.get_state(),
+        "task": task.state(),
         "episode_starts": np.asarray(model._last_episode_starts).tolist(),
         "torch_random": th.get_rng_state(),
         "numpy_random": np.random.get_state(),  # noqa: NPY002 - SB3 draws minibatches from it
@@ -39,7 +41,7 @@ def write_checkpoint(
     th.save(state, folder / _STATE)
 
 
-def read_checkpoint(folder: Path, model: MaskablePPO, envs: DeckOfSpiesVecEnv) -> dict[str, Any]:
+def read_checkpoint(folder: Path, model: MaskedPPO, envs: Any, task: Task) -> dict[str, Any]:
     """Bring a fresh model, its games and the random states to where the run was.
 
     Hyperparameters stay those of the fresh model, so that a resumed run can change them. Broken
@@ -50,8 +52,8 @@ def read_checkpoint(folder: Path, model: MaskablePPO, envs: DeckOfSpiesVecEnv) -
     """
     model.set_parameters(str(folder / _MODEL), device=model.device)
     state = th.load(folder / _STATE, weights_only=False)
-    games = np.frombuffer(state["games"], dtype=envs.get_state().dtype)
-    model._last_obs = envs.set_state(games)
+    task.restore(state["task"], model)
+    model._last_obs = envs.set_state(state["games"])
     model.num_timesteps, model._n_updates = state["timesteps"], state["updates"]
     model._last_episode_starts = np.array(state["episode_starts"], dtype=np.bool_)
     th.set_rng_state(state["torch_random"])

@@ -19,9 +19,13 @@ from jsonargparse import ActionConfigFile, ArgumentParser  # pyright: ignore[rep
 from agents.model_files import AFTERSTATE_SUFFIX, PPO_SUFFIX
 from agents.vectors import LANES
 from deck_of_spies_env import ENV_IDS
+from deck_of_spies_env.integrations.sb3_skirmish import SHAPINGS
+from deck_of_spies_env.skirmish.bots import BOTS
+from deck_of_spies_env.skirmish.rules import Rules as SkirmishRules
 from deck_of_spies_env.solitaire.games import scoring_of
 from deck_of_spies_env.solitaire.rules import Rules
 
+SKIRMISH_ID = "Skirmish-v0"
 _MOST_DEALS = 10_000_000
 _MOST_THREADS = 256
 
@@ -33,26 +37,46 @@ class EnvConfig:
     Args:
         id: registered id.
         num_envs: games played at a time.
-        objective: ``win``, ``keys``, ``perfect`` or weights over these; None for the id's own.
-        shaping: ``key_spies`` for potential-based shaping, or None.
+        num_players: at a table of Skirmish.
+        objective: ``win``, ``keys``, ``perfect`` or weights over these; None for the id's own. Of
+            Deck of Spies only.
+        shaping: potential-based shaping, ``key_spies`` in Deck of Spies and ``points`` in Skirmish,
+            or None.
         rules: fields of the rule set that differ from the default.
     """
 
     id: str = "DeckOfSpies-v0"
     num_envs: int = 256
+    num_players: int = 2
     objective: str | dict[str, float] | None = None
     shaping: str | None = None
-    rules: dict[str, bool | int] = field(default_factory=dict[str, bool | int])
+    rules: dict[str, bool | int | str] = field(default_factory=dict[str, bool | int | str])
 
     def __post_init__(self) -> None:
-        if self.id not in ENV_IDS:
-            raise ValueError(f"env.id: unknown {self.id!r}; there are {', '.join(ENV_IDS)}")
+        known = (*ENV_IDS, SKIRMISH_ID)
+        if self.id not in known:
+            raise ValueError(f"env.id: unknown {self.id!r}; there are {', '.join(known)}")
         _positive("env.num_envs", self.num_envs)
         try:
+            if self.is_skirmish:
+                self._check_skirmish()
+                return
             Rules.of(self.rules)
             scoring_of("win" if self.objective is None else self.objective, self.shaping)
         except ValueError as error:
             raise ValueError(f"env: {error}") from None
+
+    def _check_skirmish(self) -> None:
+        SkirmishRules.of(self.rules).record(self.num_players)
+        if self.objective is not None:
+            raise ValueError("objective: Skirmish has one, to win (S12)")
+        if self.shaping not in (None, *SHAPINGS):
+            raise ValueError(f"shaping must be one of {', '.join(SHAPINGS)}, got {self.shaping!r}")
+
+    @property
+    def is_skirmish(self) -> bool:
+        """Whether the game is Skirmish, else it is Deck of Spies."""
+        return self.id == SKIRMISH_ID
 
     @property
     def resolved_objective(self) -> str | dict[str, float]:
@@ -188,20 +212,62 @@ class TDConfig:
 
 
 @dataclass(frozen=True)
+class SelfPlayConfig:
+    """Whom an agent of Skirmish trains with, beside itself.
+
+    Args:
+        pool_tables: share of the tables where it sits in one seat and the pool in the others; at
+            the rest of them it plays all seats.
+        past_selves: how often a past self is drawn from the pool, beside the bots.
+        bots: name -> how often it is drawn.
+        size: past selves kept, the latest ones.
+        every: decisions between two of them.
+    """
+
+    pool_tables: float = 0.25
+    past_selves: float = 1.0
+    bots: dict[str, float] = field(default_factory=dict[str, float])
+    size: int = 8
+    every: int = 500_000
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.pool_tables <= 1:
+            raise ValueError(f"self_play.pool_tables must be in 0-1, got {self.pool_tables}")
+        for name in ("size", "every"):
+            _positive(f"self_play.{name}", getattr(self, name))
+        if self.past_selves < 0:
+            raise ValueError(f"self_play.past_selves must not be negative, got {self.past_selves}")
+        for name, weight in self.bots.items():
+            if name not in BOTS:
+                raise ValueError(f"self_play.bots: unknown {name!r}; there are {', '.join(BOTS)}")
+            if weight < 0:
+                raise ValueError(f"self_play.bots: {name} must not be negative, got {weight}")
+        if self.past_selves + sum(self.bots.values()) <= 0:
+            raise ValueError("self_play: past_selves and bots must not all be 0")
+
+
+@dataclass(frozen=True)
 class EvaluationConfig:
-    """Evaluation during training: deterministic masked play on held-out deals.
+    """Evaluation during training, on held-out deals: masked play, deterministic in Deck of Spies.
 
     Args:
         every: decisions between evaluations; there is one at the end in any case.
         deals: deals of the ``select`` bank per evaluation, 2 to 10 million.
-        measure: what the best model is best at: ``win_rate``, ``key_spies`` or ``perfect``.
+        measure: what the best model is best at: ``win_rate``, ``key_spies`` or ``perfect``; of
+            Skirmish always ``win_rate``, the share of wins.
+        opponent: of Skirmish: the bot that sits in all other seats.
     """
 
     every: int = 500_000
     deals: int = 2_000
     measure: Literal["win_rate", "key_spies", "perfect"] = "win_rate"
+    opponent: str = "intrigue"
 
     def __post_init__(self) -> None:
+        if self.opponent not in BOTS:
+            raise ValueError(
+                f"evaluation.opponent: unknown {self.opponent!r}; there are {', '.join(BOTS)}"
+            )
         _positive("evaluation.every", self.every)
         if not 2 <= self.deals <= _MOST_DEALS:
             raise ValueError(f"evaluation.deals must be in 2-{_MOST_DEALS}, got {self.deals}")
@@ -232,6 +298,7 @@ class TrainConfig:
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)
     td: TDConfig = field(default_factory=TDConfig)
+    self_play: SelfPlayConfig = field(default_factory=SelfPlayConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
 
     def __post_init__(self) -> None:
@@ -240,12 +307,14 @@ class TrainConfig:
         if not 1 <= self.threads <= _MOST_THREADS:
             raise ValueError(f"threads must be in 1-{_MOST_THREADS}, got {self.threads}")
         # Advantages are normalised within a minibatch, which one decision alone would make NaN.
-        rollout = self.ppo.n_steps * self.env.num_envs
+        rollout = self.ppo.n_steps * self.num_rows
         if rollout % self.ppo.batch_size == 1 or rollout == 1:
             raise ValueError(
-                f"ppo.n_steps x env.num_envs is {rollout}: with ppo.batch_size "
+                f"ppo.n_steps x {self.num_rows} games is {rollout}: with ppo.batch_size "
                 f"{self.ppo.batch_size} a minibatch of one decision is left over"
             )
+        if self.env.is_skirmish:
+            self._check_skirmish()
         if self.algorithm == "afterstate":
             self._check_afterstate()
         elif self.policy.critic == "distribution" and self.env.shaping is not None:
@@ -253,6 +322,24 @@ class TrainConfig:
         _positive("checkpoint_every", self.checkpoint_every)
         if not self.name or "/" in self.name:
             raise ValueError(f"name must be a plain file name, got {self.name!r}")
+
+    def _check_skirmish(self) -> None:
+        if self.algorithm != "ppo" or self.policy.kind != "flat":
+            raise ValueError("Skirmish is learnt by algorithm ppo with policy.kind flat")
+        if self.evaluation.measure != "win_rate":
+            raise ValueError("evaluation.measure must be win_rate for Skirmish")
+
+    @property
+    def pool_tables(self) -> int:
+        """At how many tables of Skirmish the pool plays."""
+        return round(self.env.num_envs * self.self_play.pool_tables)
+
+    @property
+    def num_rows(self) -> int:
+        """How many seats learn at a time; games in Deck of Spies."""
+        if not self.env.is_skirmish:
+            return self.env.num_envs
+        return (self.env.num_envs - self.pool_tables) * self.env.num_players + self.pool_tables
 
     def _check_afterstate(self) -> None:
         for name in ("hidden", "head"):
@@ -321,6 +408,7 @@ def _check_same_run(original: TrainConfig, changed: TrainConfig) -> None:
         ("algorithm", original.algorithm, changed.algorithm),
         ("env", original.env, changed.env),
         ("policy", original.policy, changed.policy),
+        ("self_play", original.self_play, changed.self_play),
         ("seed", original.seed, changed.seed),
         ("ppo.n_steps", original.ppo.n_steps, changed.ppo.n_steps),
         ("td.n_steps", original.td.n_steps, changed.td.n_steps),

@@ -18,12 +18,15 @@ from agents.training.config import TrainConfig
 from agents.training.runs import RunDirectory
 from deck_of_spies_env.agent import Agent
 from deck_of_spies_env.evaluation.matches import MatchResult, play_deals
-from deck_of_spies_env.evaluation.seeds import deal_seeds
+from deck_of_spies_env.evaluation.seeds import agent_seed, deal_seeds
 from deck_of_spies_env.evaluation.statistics import (
     MAX_KEY_SPIES,
     mean_interval,
     wilson_interval,
 )
+from deck_of_spies_env.evaluation.tables import TableResult, play_tables
+from deck_of_spies_env.skirmish.bots import make_bot
+from deck_of_spies_env.skirmish.rules import Rules as SkirmishRules
 from deck_of_spies_env.solitaire.rules import Rules
 
 _PLAIN_LINE_EVERY = 30.0  # seconds, where there is no terminal for a bar
@@ -59,6 +62,67 @@ class Score(NamedTuple):
             float((result.key_spies == MAX_KEY_SPIES).mean()),
         )
 
+    def text(self) -> str:
+        """The figures in words."""
+        return (
+            f"win rate {self.win_rate:.2%} [{self.win_rate_low:.2%}, {self.win_rate_high:.2%}], "
+            f"Key Spies {self.key_spies:.2f}, 12 of 12 {self.perfect:.2%}"
+        )
+
+
+class TableScore(NamedTuple):
+    """An evaluation's figures in Skirmish, against one bot in all other seats.
+
+    Attributes:
+        win_rate, win_rate_low, win_rate_high: share of wins, with the 95 % t interval over deals.
+        payoff, payoff_low, payoff_high: mean payoff (S12), likewise.
+        margin: mean points more than the best of the others.
+    """
+
+    win_rate: float
+    win_rate_low: float
+    win_rate_high: float
+    payoff: float
+    payoff_low: float
+    payoff_high: float
+    margin: float
+
+    @classmethod
+    def of(cls, result: TableResult) -> TableScore:
+        """The figures of the agent that sits first."""
+        shares, payoffs = result.share_by_deal(0), result.payoff_by_deal(0)
+        return cls(
+            float(shares.mean()),
+            *mean_interval(shares),
+            float(payoffs.mean()),
+            *mean_interval(payoffs),
+            float(result.margins[:, :, 0].mean()),
+        )
+
+    def text(self) -> str:
+        """The figures in words."""
+        return (
+            f"share of wins {self.win_rate:.2%} [{self.win_rate_low:.2%}, "
+            f"{self.win_rate_high:.2%}], payoff {self.payoff:+.3f}"
+        )
+
+
+AnyScore = Score | TableScore
+
+
+def evaluate(agent: Agent, config: TrainConfig) -> AnyScore:
+    """Play the held-out deals of a run: alone, or at tables with the bot of the configuration."""
+    seeds = deal_seeds("select", config.seed, config.evaluation.deals)
+    env = config.env
+    if not env.is_skirmish:
+        return Score.of(play_deals(agent, seeds, rules=Rules.of(env.rules)))
+    bot = make_bot(config.evaluation.opponent, env.num_players)
+    for player in (agent, bot):
+        player.reset(agent_seed(config.seed))
+    others = [bot] * (env.num_players - 1)
+    rules = SkirmishRules.of(env.rules)
+    return TableScore.of(play_tables([agent, *others], seeds, rules=rules))
+
 
 class Judge:
     """Evaluates a run's agent on its held-out deals, and knows when that is due.
@@ -71,8 +135,6 @@ class Judge:
 
     def __init__(self, config: TrainConfig, run: RunDirectory, notes: dict[str, Any]) -> None:
         self._config, self._run = config, run
-        self._rules = Rules.of(config.env.rules)
-        self._seeds = deal_seeds("select", config.seed, config.evaluation.deals)
         self._best: float = notes.get("best", float("-inf"))
         self._seconds_before: float = notes.get("seconds", 0.0)
         self._next_evaluation: int = notes.get("next_evaluation", config.evaluation.every)
@@ -94,14 +156,14 @@ class Judge:
             self._next_checkpoint = timesteps + self._config.checkpoint_every
         return due
 
-    def judge(self, agent: Agent, timesteps: int) -> tuple[Score, bool]:
+    def judge(self, agent: Agent, timesteps: int) -> tuple[AnyScore, bool]:
         """Evaluate, and tell the figures and whether they are the best so far."""
         self._next_evaluation = timesteps + self._config.evaluation.every
-        score = Score.of(play_deals(agent, self._seeds, rules=self._rules))
+        score = evaluate(agent, self._config)
         row = {
             "timesteps": timesteps,
             "seconds": round(self.seconds(), 1),
-            "deals": len(self._seeds),
+            "deals": self._config.evaluation.deals,
         }
         self._run.add_evaluation(row | score._asdict())
         measured: float = getattr(score, self._config.evaluation.measure)

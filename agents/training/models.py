@@ -12,13 +12,14 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
+import numpy.typing as npt
 import torch as th
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
@@ -27,7 +28,11 @@ from agents import AgentError
 from agents.candidate_policy import CandidatePolicy
 from agents.model_files import ENV_VERSION
 from agents.objectives import payments_of
-from agents.training.config import PolicyConfig, TrainConfig
+from agents.skirmish.policy import skirmish_policy
+from agents.training.config import SKIRMISH_ID, PolicyConfig, TrainConfig
+from deck_of_spies_env.skirmish import observations as skirmish_observations
+from deck_of_spies_env.skirmish.actions import NUM_ACTIONS
+from deck_of_spies_env.skirmish.rules import Rules as SkirmishRules
 from deck_of_spies_env.solitaire.actions import action_table
 from deck_of_spies_env.solitaire.observations import observation_high
 from deck_of_spies_env.solitaire.rules import Rules
@@ -67,14 +72,19 @@ def policy_arguments(
     }
 
 
+def policy_for(config: TrainConfig) -> tuple[type[MaskableActorCriticPolicy], dict[str, Any]]:
+    """Policy class and keyword arguments of a run."""
+    if config.env.is_skirmish:
+        return skirmish_policy(config.policy.hidden, config.policy.head)
+    rules = Rules.of(config.env.rules)
+    return policy_arguments(config.policy, config.env.resolved_objective, rules)
+
+
 def save_model(model: MaskablePPO, config: TrainConfig, path: Path) -> None:
     """Write a model file, whole or not at all."""
     description = {
         "format": FORMAT,
-        "env": ENV_VERSION,
-        "observation": "recall",
-        "rules": asdict(Rules.of(config.env.rules)),
-        "objective": config.env.resolved_objective,
+        **_game_of(config),
         "policy": asdict(config.policy),
         "seed": config.seed,
         "timesteps": model.num_timesteps,
@@ -90,6 +100,45 @@ def save_model(model: MaskablePPO, config: TrainConfig, path: Path) -> None:
     temporary.replace(path)
 
 
+def _game_of(config: TrainConfig) -> dict[str, Any]:
+    env = config.env
+    if env.is_skirmish:
+        rules = asdict(SkirmishRules.of(env.rules))
+        return {"env": SKIRMISH_ID, "num_players": env.num_players, "rules": rules}
+    return {
+        "env": ENV_VERSION,
+        "observation": "recall",
+        "rules": asdict(Rules.of(env.rules)),
+        "objective": env.resolved_objective,
+    }
+
+
+def load_skirmish_policy(
+    path: Path, num_players: int, rules: SkirmishRules
+) -> tuple[MaskableActorCriticPolicy, dict[str, Any]]:
+    """The same for a model of Skirmish.
+
+    Args:
+        path: of the file.
+        num_players: at the table.
+        rules: the rule set to be played.
+
+    Raises:
+        AgentError: no such file, no model file, or one for another game, table or rule set.
+    """
+    description, weights = _read(path)
+    _check(
+        path, description, {"env": SKIRMISH_ID, "num_players": num_players, "rules": asdict(rules)}
+    )
+    high = skirmish_observations.observation_high(num_players)
+
+    def build() -> MaskableActorCriticPolicy:
+        policy = PolicyConfig(**description["policy"])
+        return _make_policy(skirmish_policy(policy.hidden, policy.head), high, NUM_ACTIONS)
+
+    return _filled(path, build, weights), description
+
+
 def load_policy(path: Path, rules: Rules) -> tuple[MaskableActorCriticPolicy, dict[str, Any]]:
     """The policy of a model file, ready to play, and what the file says of it.
 
@@ -101,16 +150,30 @@ def load_policy(path: Path, rules: Rules) -> tuple[MaskableActorCriticPolicy, di
         AgentError: no such file, no model file, or one of another version or rule set.
     """
     description, weights = _read(path)
-    _check(path, description, rules)
+    _check(path, description, {"env": ENV_VERSION, "rules": asdict(rules)})
+    high = observation_high("recall", rules.hand_size)
+
+    def build() -> MaskableActorCriticPolicy:
+        policy = PolicyConfig(**description["policy"])
+        made = policy_arguments(policy, description["objective"], rules)
+        return _make_policy(made, high, action_table(rules.hand_size).num_actions)
+
+    return _filled(path, build, weights), description
+
+
+def _filled(
+    path: Path, build: Callable[[], MaskableActorCriticPolicy], weights: dict[str, th.Tensor]
+) -> MaskableActorCriticPolicy:
+    """A policy with the weights of a file, ready to play."""
     try:
-        policy = _build(description, rules)
+        policy = build()
         policy.load_state_dict(weights)
     except (TypeError, ValueError, KeyError, RuntimeError) as error:
         raise AgentError(f"model {path} is corrupt: {_first_line(error)}") from None
     if not all(bool(th.isfinite(tensor).all()) for tensor in weights.values()):
         raise AgentError(f"model {path} is corrupt: its weights are not all finite numbers")
     policy.set_training_mode(False)
-    return policy, description
+    return policy
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, th.Tensor]]:
@@ -129,29 +192,29 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, th.Tensor]]:
     return cast(dict[str, Any], description), cast(dict[str, th.Tensor], weights)
 
 
-def _check(path: Path, description: dict[str, Any], rules: Rules) -> None:
+def _check(path: Path, description: dict[str, Any], wanted: dict[str, Any]) -> None:
     if description.get("format") not in FORMATS:
         known = ", ".join(map(str, FORMATS))
         raise AgentError(
             f"model {path} has format {description.get('format')}, this version reads {known}"
         )
-    if description.get("env") != ENV_VERSION:
-        raise AgentError(
-            f"model {path} was trained for {description.get('env')}, not {ENV_VERSION}"
-        )
-    if description.get("rules") != asdict(rules):
-        raise AgentError(
-            f"model {path} was trained for rules {description.get('rules')}, not {asdict(rules)}"
-        )
+    for name, value in wanted.items():
+        if description.get(name) != value:
+            what = "" if name == "env" else name.replace("num_", "number of ") + " "
+            raise AgentError(
+                f"model {path} was trained for {what}{description.get(name)}, not {value}"
+            )
 
 
-def _build(description: dict[str, Any], rules: Rules) -> MaskableActorCriticPolicy:
-    high = observation_high("recall", rules.hand_size)
-    policy = PolicyConfig(**description["policy"])
-    policy_class, arguments = policy_arguments(policy, description["objective"], rules)
+def _make_policy(
+    made: tuple[type[MaskableActorCriticPolicy], dict[str, Any]],
+    high: npt.NDArray[np.int8],
+    num_actions: int,
+) -> MaskableActorCriticPolicy:
+    policy_class, arguments = made
     return policy_class(
         gym.spaces.Box(np.zeros_like(high), high, dtype=np.int8),
-        gym.spaces.Discrete(action_table(rules.hand_size).num_actions),
+        gym.spaces.Discrete(num_actions),
         lambda _: 0.0,
         **arguments,
     )

@@ -10,17 +10,16 @@ import numpy as np
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.utils import LinearSchedule, get_device
+from stable_baselines3.common.vec_env import VecEnv
 
 from agents.masked_ppo import MaskedPPO
-from agents.ppo import PPOAgent
 from agents.training.checkpoints import read_checkpoint, write_checkpoint
 from agents.training.config import ConfigError, TrainConfig
-from agents.training.judging import Judge, ProgressBar, Score
-from agents.training.models import policy_arguments, save_model
+from agents.training.judging import AnyScore, Judge, ProgressBar
+from agents.training.models import policy_for, save_model
 from agents.training.runs import RunDirectory
+from agents.training.tasks import Task, task_of
 from deck_of_spies_env.evaluation.seeds import deal_seeds
-from deck_of_spies_env.integrations.sb3 import DeckOfSpiesVecEnv, make_vec_env
-from deck_of_spies_env.solitaire.rules import Rules
 
 _RECENT_EPISODES = 2000
 
@@ -41,17 +40,15 @@ def device_of(config: TrainConfig) -> torch.device:
     return device
 
 
-def make_envs(config: TrainConfig) -> DeckOfSpiesVecEnv:
+def make_envs(config: TrainConfig) -> VecEnv:
     """The training games."""
-    return make_vec_env(config.env.id, config.env.num_envs, **config.env.arguments())
+    return task_of(config).make_envs()
 
 
-def make_model(config: TrainConfig, envs: DeckOfSpiesVecEnv, device: torch.device) -> MaskedPPO:
+def make_model(config: TrainConfig, envs: VecEnv, device: torch.device) -> MaskedPPO:
     """A fresh agent, with the training deals of its seed."""
     ppo = config.ppo
-    policy, policy_kwargs = policy_arguments(
-        config.policy, config.env.resolved_objective, Rules.of(config.env.rules)
-    )
+    policy, policy_kwargs = policy_for(config)
     model = MaskedPPO(
         policy,
         envs,
@@ -89,8 +86,10 @@ class PPOLearner:
 
     def __init__(self, config: TrainConfig) -> None:
         self._config = config
-        self._envs = make_envs(config)
+        self._task = task_of(config)
+        self._envs = self._task.make_envs()
         self._model = make_model(config, self._envs, device_of(config))
+        self._task.begin(self._model)
         self._notes: dict[str, Any] = {}
 
     @property
@@ -100,16 +99,16 @@ class PPOLearner:
 
     def read_checkpoint(self, folder: Path) -> None:
         """Go on from a checkpoint; raises whatever broken files make of it."""
-        self._notes = read_checkpoint(folder, self._model, self._envs)
+        self._notes = read_checkpoint(folder, self._model, self._envs, self._task)
 
-    def learn(self, run: RunDirectory) -> Score:
+    def learn(self, run: RunDirectory) -> AnyScore:
         """Train to the end of the run, and return the last evaluation's figures."""
         judge = Judge(self._config, run, self._notes)
         self._model.set_logger(run.logger())
-        callback = TrainingCallback(self._config, run, self._envs, judge)
+        callback = TrainingCallback(self._config, run, self._task, self._envs, judge)
         remaining = self._config.ppo.total_timesteps - self.num_timesteps
         self._model.learn(remaining, callback=callback, reset_num_timesteps=not self._notes)
-        return cast(Score, callback.score)  # set when training ended
+        return cast(AnyScore, callback.score)  # set when training ended
 
 
 class TrainingCallback(BaseCallback):
@@ -121,19 +120,20 @@ class TrainingCallback(BaseCallback):
     Args:
         config: of the run.
         run: its directory.
+        task: the game.
         envs: the training games.
         judge: knows what of the run has been evaluated and what is due.
     """
 
     def __init__(
-        self, config: TrainConfig, run: RunDirectory, envs: DeckOfSpiesVecEnv, judge: Judge
+        self, config: TrainConfig, run: RunDirectory, task: Task, envs: VecEnv, judge: Judge
     ) -> None:
         super().__init__()
-        self._config, self._run, self._envs, self._judge = config, run, envs, judge
-        self._wins: deque[bool] = deque(maxlen=_RECENT_EPISODES)
-        self._key_spies: deque[int] = deque(maxlen=_RECENT_EPISODES)
+        self._config, self._run, self._judge = config, run, judge
+        self._task, self._envs = task, envs
+        self._recent = {name: deque[float](maxlen=_RECENT_EPISODES) for name in task.figures}
         self._bar = ProgressBar(config.ppo.total_timesteps)
-        self.score: Score | None = None
+        self.score: AnyScore | None = None
 
     def _on_training_start(self) -> None:
         self._bar.start(self.num_timesteps)
@@ -148,15 +148,16 @@ class TrainingCallback(BaseCallback):
     def _on_step(self) -> bool:
         infos: list[dict[str, Any]] = self.locals["infos"]
         for i in np.flatnonzero(self.locals["dones"]):
-            self._wins.append(infos[i]["is_success"])
-            self._key_spies.append(infos[i]["key_spies"])
+            for name, values in self._recent.items():
+                values.append(float(infos[i][name]))
         return True
 
     def _on_rollout_end(self) -> None:
-        if self._wins:
-            self.logger.record("rollout/win_rate", float(np.mean(self._wins)))
-            self.logger.record("rollout/key_spies", float(np.mean(self._key_spies)))
-            self._bar.update(self.num_timesteps, self._figures())
+        for name, mean in self._means().items():
+            self.logger.record(f"rollout/{name}", mean)
+        self._bar.update(self.num_timesteps, self._figures())
+        for name, value in self._task.on_update(cast(MaskedPPO, self.model)).items():
+            self.logger.record(name, value)
         self.logger.record("time/seconds", self._judge.seconds())
 
     def _on_training_end(self) -> None:
@@ -168,7 +169,7 @@ class TrainingCallback(BaseCallback):
 
     def evaluate(self) -> None:
         """Judge the model on the held-out deals, log it, and keep it if it is the best so far."""
-        agent = PPOAgent(self._model().policy)
+        agent = self._task.agent(self._model().policy)
         self.score, is_best = self._judge.judge(agent, self.num_timesteps)
         for name, value in self.score._asdict().items():
             self.logger.record(f"eval/{name}", value)
@@ -176,13 +177,19 @@ class TrainingCallback(BaseCallback):
         if is_best:
             save_model(self._model(), self._config, self._run.best_model)
 
+    def _means(self) -> dict[str, float]:
+        """Of the games that ended lately, by the names under which they are logged."""
+        names = self._task.figures
+        return {
+            names[key]: float(np.mean(values)) for key, values in self._recent.items() if values
+        }
+
     def _figures(self) -> str:
-        if not self._wins:
-            return ""
-        return f"wins {np.mean(self._wins):.1%}  Key Spies {np.mean(self._key_spies):.2f}"
+        return "  ".join(f"{name} {mean:.3f}" for name, mean in self._means().items())
 
     def _write_checkpoint(self, folder: Path) -> None:
-        write_checkpoint(folder, self._model(), self._envs, self._config, self._judge.notes())
+        notes = self._judge.notes()
+        write_checkpoint(folder, self._model(), self._envs, self._task, self._config, notes)
 
     def _model(self) -> Any:
         return self.model

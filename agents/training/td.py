@@ -30,7 +30,7 @@ from agents.afterstate_network import (
 )
 from agents.objectives import NUM_COUNTS, utility_of
 from agents.training.config import TrainConfig
-from agents.training.judging import Judge, ProgressBar, Score
+from agents.training.judging import AnyScore, Judge, ProgressBar
 from agents.training.runs import RunDirectory
 from deck_of_spies_env.compiled import compiling
 from deck_of_spies_env.evaluation.seeds import deal_seeds
@@ -92,7 +92,7 @@ class AfterstateLearner:
         self._targets = np.zeros((num_steps - 1, num_games, NUM_COUNTS), np.float32)
         self._scratch = scratch_for(self.network, self._rules)
 
-    def learn(self, run: RunDirectory) -> Score:
+    def learn(self, run: RunDirectory) -> AnyScore:
         """Train to the end of the run, and return the last evaluation's figures."""
         self._compile()
         judge = Judge(self.config, run, self._notes)
@@ -198,7 +198,7 @@ class AfterstateLearner:
 
     # --- Evaluation and files ---
 
-    def _evaluate(self, judge: Judge, run: RunDirectory, logger: Logger) -> Score:
+    def _evaluate(self, judge: Judge, run: RunDirectory, logger: Logger) -> AnyScore:
         value = AfterstateValue(self.network, self._rules, self._utility)
         score, is_best = judge.judge(AfterstateAgent(value), self.num_timesteps)
         for name, figure in score._asdict().items():

@@ -99,21 +99,25 @@ def make_report(
     }
 
 
-def to_json(report: Report) -> str:
+def to_json(report: Mapping[str, Any]) -> str:
     """The report as JSON text, without NaN or infinities."""
     return json.dumps(report, indent=2, allow_nan=False) + "\n"
 
 
 def print_report(report: Report) -> None:
     """Print the report's tables on stdout, as wide as they need unless a terminal sets a limit."""
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=_WIDTH_OF_FILES)
+    console = wide_console()
     console.print(Text(_headline(report)))
     console.print(_agent_table(report))
     if report["comparisons"]:
         console.print()
         console.print(_comparison_table(report["comparisons"]))
+
+
+def wide_console() -> Console:
+    """For stdout: the terminal, or a file as wide as tables need."""
+    console = Console()
+    return console if console.is_terminal else Console(width=_WIDTH_OF_FILES)
 
 
 def _agent_report(name: str, result: MatchResult) -> AgentReport:
@@ -190,37 +194,38 @@ def _changed_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _agent_table(report: Report) -> Table:
-    table = _table("agent", "wins, %", "Key Spies", "all 12, %", "decisions\nper second")
+    table = new_table("agent", "wins, %", "Key Spies", "all 12, %", "decisions\nper second")
     deals = report["deals"]
     for agent in report["agents"]:
         all_12 = agent["key_spies_at_least"][str(MAX_KEY_SPIES)]
         all_12_interval = list(statistics.wilson_interval(round(all_12 * deals), deals))
         table.add_row(
             Text(agent["name"]),
-            _with_interval(agent["win_rate"], agent["win_rate_ci"], 100),
-            _with_interval(agent["mean_key_spies"], agent["mean_key_spies_ci"]),
-            _with_interval(all_12, all_12_interval, 100),
+            with_interval(agent["win_rate"], agent["win_rate_ci"], 100),
+            with_interval(agent["mean_key_spies"], agent["mean_key_spies_ci"]),
+            with_interval(all_12, all_12_interval, 100),
             f"{agent['decisions'] / agent['seconds']:,.0f}" if agent["seconds"] else "-",
         )
     return table
 
 
 def _comparison_table(comparisons: Sequence[Comparison]) -> Table:
-    table = _table("first - second", "wins, % points", "wins alone", "p (Holm)", "Key Spies")
+    table = new_table("first - second", "wins, % points", "wins alone", "p (Holm)", "Key Spies")
     for pair in comparisons:
         table.add_row(
             Text(" - ".join(pair["agents"])),
-            _with_interval(pair["win_rate_difference"], pair["win_rate_difference_ci"], 100, "+"),
+            with_interval(pair["win_rate_difference"], pair["win_rate_difference_ci"], 100, "+"),
             f"{pair['wins_only_first']:,} : {pair['wins_only_second']:,}",
             _p_value(pair["mcnemar_p_holm"]),
-            _with_interval(
+            with_interval(
                 pair["mean_key_spies_difference"], pair["mean_key_spies_difference_ci"], 1, "+"
             ),
         )
     return table
 
 
-def _table(first: str, *others: str) -> Table:
+def new_table(first: str, *others: str) -> Table:
+    """A table without lines, whose first column is for names."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column(first, overflow="fold", min_width=_NARROWEST_NAMES)
     for heading in others:
@@ -232,9 +237,10 @@ def _p_value(p: float) -> str:
     return f"{p:.4f}" if p >= _SMALLEST_P_SHOWN else f"< {_SMALLEST_P_SHOWN:.4f}"
 
 
-def _with_interval(
+def with_interval(
     value: float, interval: Sequence[float] | None, scale: float = 1, sign: str = ""
 ) -> Text:
+    """A figure with its interval, None for none, all times a scale."""
     form = f"{sign}.2f"
     ends = [f"{end * scale:{form}}" for end in interval or ()]
     return Text(f"{value * scale:{form}} [{', '.join(ends) or 'none'}]")

@@ -163,6 +163,29 @@ def judge_games(records: Any, setup: Any, totals: Any, winning: Any, truncated: 
 
 
 @entry_point
+def write_margins(records: Any, rules: Any, margins: Any) -> None:
+    """Write the points that each seat holds, less the mean of the others'.
+
+    Args:
+        records: shape (N,), dtype SNAPSHOT.
+        rules: shape (1,), dtype RULES.
+        margins: float64 (N, n), overwritten; 0 where the game is over.
+    """
+    n = rules[0].num_players
+    for i in range(records.shape[0]):
+        state = records[i].state
+        margins[i, :] = 0.0
+        if state.phase == game.OVER:
+            continue
+        total = 0
+        for seat in range(n):
+            margins[i, seat] = game.holdings(state, seat)
+            total += game.holdings(state, seat)
+        for seat in range(n):
+            margins[i, seat] -= (total - margins[i, seat]) / (n - 1)
+
+
+@entry_point
 def read_observations(rows: Any, rules: Any, states: Any) -> None:
     """Rebuild N views from observations, int8 (N, d), see observations.read_observation."""
     for i in range(states.shape[0]):
