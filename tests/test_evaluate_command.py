@@ -163,15 +163,14 @@ def test_missing_and_corrupt_models_are_named(
 
 def test_rules_can_be_written_in_two_ways() -> None:
     rules = Rules(idle_ace=False, hand_size=6)
-    assert evaluate.rules_from(["idle_ace=false", "hand_size=6"]) == rules
-    assert evaluate.rules_from(['{"idle_ace": false, "hand_size": 6}']) == rules
-    assert evaluate.rules_from(["{}"]) == Rules()
+    for written in (["idle_ace=false", "hand_size=6"], ['{"idle_ace": false, "hand_size": 6}']):
+        assert Rules.of(evaluate.rules_from(written)) == rules
+    assert Rules.of(evaluate.rules_from(["{}"])) == Rules()
 
 
-def test_agents_without_their_libraries_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_torch(*arguments: Any) -> None:
+def test_agents_without_their_libraries_are_named() -> None:
+    def no_torch(spec: str) -> Any:
         raise ModuleNotFoundError("No module named 'torch'", name="torch")
 
-    monkeypatch.setattr(evaluate, "make_agent", no_torch)
     with pytest.raises(evaluate.AgentError, match="'ppo' needs torch"):
-        evaluate.agent_for("ppo", Rules())
+        evaluate.agent_for("ppo", no_torch)

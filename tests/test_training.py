@@ -423,7 +423,7 @@ class TestModelFiles:
             (b"DeckOfSpies-v0", b"DeckOfSpies-v9", "DeckOfSpies-v9"),
             (b'"hand_size": 5', b'"hand_size": 6', "rules"),
             (b'"idle_ace": true', b'"idle_ace": false', "rules"),
-            (b'"format": 2', b'"format": 7', "format 7"),
+            (b'"format": 3', b'"format": 7', "format 7"),
             (b'"hidden": 8', b'"hidden": 9', "corrupt"),
             (b'"policy"', b'"police"', "corrupt"),
             (b"{", b"[", "corrupt"),
