@@ -32,7 +32,7 @@ import numpy as np
 from filelock import FileLock
 from llvmlite import binding, ir
 from numba.core import caching, config, types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -116,6 +116,31 @@ def entry_point(function: Function) -> Function:
     with suppress(RuntimeError):
         compiled._cache = _SourcesCache(function)
     return cast(Function, compiled)
+
+
+def by_field(name: str, present: Function, absent: Function) -> Function:
+    """A kernel that is one function for records with a field, and another for those without.
+
+    The choice is made when the caller is compiled, by the type of the record.
+
+    Args:
+        name: of the field.
+        present, absent: kernels of the same three arguments, whose first is the record.
+    """
+
+    def chosen(record: Any, first: Any, second: Any) -> Any:
+        raise NotImplementedError("for kernels only")
+
+    @overload(chosen, jit_options={"error_model": "numpy", "nogil": True, "forceinline": True})
+    def _(record: Any, first: Any, second: Any) -> Callable[..., Any]:  # pyright: ignore[reportUnusedFunction]
+        function = present if name in record.fields else absent
+
+        def call(record: Any, first: Any, second: Any) -> Callable[..., Any]:
+            return function(record, first, second)
+
+        return call  # Numba wants the very same signature
+
+    return cast(Function, chosen)
 
 
 _ZERO = np.uint64(0)

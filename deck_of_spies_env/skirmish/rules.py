@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deck_of_spies_env.compiled import kernel, lowest_bit_index, popcount
-from deck_of_spies_env.random_streams import pick_uniform, stream_start
+from deck_of_spies_env.compiled import by_field, kernel, lowest_bit_index, popcount
+from deck_of_spies_env.random_streams import pick_bit, pick_uniform, stream_start
 from deck_of_spies_env.skirmish import cards
 
 MIN_PLAYERS, MAX_PLAYERS = 2, 4
@@ -191,6 +191,20 @@ The k-th card off a seat's Supply depends on the seat's own stream and on what i
 how the others play: two matches of one deal are as alike as they can be.
 """
 
+MOST_DRAWS = 64
+"""Cards drawn between two decisions, at most: more than there are."""
+
+SCRIPT = np.dtype(
+    [
+        ("choices", np.uint8, (MOST_DRAWS,)),  # which of the ranks in the pile each draw takes
+        ("options", np.uint8, (MOST_DRAWS,)),  # how many ranks there were
+        ("length", np.int64),  # choices written so far
+        ("cursor", np.int64),  # choices taken so far
+        ("probability", np.float64),  # of what has been drawn
+    ]
+)
+"""Takes the place of STREAMS where all that chance can bring is listed, see ``chance.py``."""
+
 _STREAMS_OF_A_GAME = np.uint64(1 + 2 * MAX_PLAYERS)
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
@@ -273,14 +287,55 @@ def recycle(state: Any, seat: int) -> None:
 
 
 @kernel
+def _drawn(streams: Any, seat: int, pile: np.uint64) -> np.uint64:
+    card, position = pick_uniform(pile, streams.draws[seat], streams.gamma)
+    streams.draws[seat] = position
+    return card
+
+
+@kernel
+def _scripted(script: Any, seat: int, pile: np.uint64) -> np.uint64:
+    """The next of a script's choices; past its end the lowest rank, which the script notes down."""
+    place = script.cursor
+    if place == script.length:
+        script.choices[place] = 0
+        script.length += 1
+    ranks = ranks_of(pile)
+    script.options[place] = popcount(ranks)
+    rank = lowest_bit_index(pick_bit(ranks, np.uint64(script.choices[place])))
+    equals = of_rank(pile, np.int64(rank))
+    script.probability *= popcount(equals) / popcount(pile)
+    script.cursor += 1
+    return equals & (~equals + _ONE)
+
+
+@kernel
+def _picked(streams: Any, seat: int, equals: np.uint64) -> np.uint64:
+    card, position = pick_uniform(equals, streams.picks[seat], streams.gamma)
+    streams.picks[seat] = position
+    return card
+
+
+@kernel
+def _lowest(script: Any, seat: int, equals: np.uint64) -> np.uint64:
+    return equals & (~equals + _ONE)  # suits make no difference
+
+
+choose_draw = by_field("choices", _scripted, _drawn)
+"""The card that comes off a seat's pile: (streams or script, seat, pile) -> mask."""
+
+choose_equal = by_field("choices", _lowest, _picked)
+"""The one of a seat's cards of equal rank that is committed: likewise."""
+
+
+@kernel
 def draw(state: Any, streams: Any, rules: Any, seat: int) -> np.uint64:
     """Take a card off a seat's Supply, as a mask; 0 if there is none to be had (S8)."""
     if state.supply[seat] == _ZERO:
         if not rules.recycle_captures or state.capture[seat] == _ZERO:
             return _ZERO
         recycle(state, seat)
-    card, position = pick_uniform(state.supply[seat], streams.draws[seat], streams.gamma)
-    streams.draws[seat] = position
+    card = choose_draw(streams, seat, state.supply[seat])
     state.supply[seat] ^= card
     return card
 
@@ -296,10 +351,7 @@ def refill(state: Any, streams: Any, rules: Any) -> None:
 @kernel
 def commit(state: Any, streams: Any, seat: int, rank: np.int64) -> np.uint64:
     """Take a card of a rank out of a hand, any one of those that have it; as a mask."""
-    card, position = pick_uniform(
-        of_rank(state.hand[seat], rank), streams.picks[seat], streams.gamma
-    )
-    streams.picks[seat] = position
+    card = choose_equal(streams, seat, of_rank(state.hand[seat], rank))
     state.hand[seat] ^= card
     return card
 
@@ -450,7 +502,7 @@ def play(state: Any, streams: Any, rules: Any, ranks: Any) -> None:
 
     Args:
         state: record of dtype STATE, not over; changed in place.
-        streams: record of dtype STREAMS; the positions used move on.
+        streams: record of dtype STREAMS, whose positions move on, or SCRIPT.
         rules: record of dtype RULES.
         ranks: integers (n,), the rank that each seat commits, legal where it decides; not looked
             at elsewhere.
@@ -484,7 +536,7 @@ def deal(state: Any, streams: Any, rules: Any) -> None:
 
     Args:
         state: record to overwrite.
-        streams, rules: as in play.
+        streams, rules: as in play, and no script.
     """
     streams.episode += 1
     number = np.uint64(streams.episode) * _STREAMS_OF_A_GAME
