@@ -186,6 +186,13 @@ def write_margins(records: Any, rules: Any, margins: Any) -> None:
 
 
 @entry_point
+def write_payoffs_of(states: Any, rules: Any, payoffs: Any) -> None:
+    """Write the payoffs, float64 (N, n), of N games that are over."""
+    for i in range(states.shape[0]):
+        game.write_payoffs(states[i], rules[0], payoffs[i])
+
+
+@entry_point
 def read_observations(rows: Any, rules: Any, states: Any) -> None:
     """Rebuild N views from observations, int8 (N, d), see observations.read_observation."""
     for i in range(states.shape[0]):

@@ -1,0 +1,243 @@
+"""OpenSpiel: small decks of Skirmish for two as a Python game, to be solved.
+
+``load_small_skirmish()`` is a simultaneous-move game with explicit chance, over the kernels of play.
+``pyspiel.convert_to_turn_based`` makes of it what CFR+ and NashConv take. Positions are told apart
+up to suits, so a chance outcome stands for all that differ in suits alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyspiel  # pyright: ignore[reportMissingModuleSource]
+
+from deck_of_spies_env.skirmish import rules as rules_module
+from deck_of_spies_env.skirmish.actions import NUM_ACTIONS, decode
+from deck_of_spies_env.skirmish.chance import deals_of, outcomes_of
+from deck_of_spies_env.skirmish.games import show_states, write_payoffs_of
+from deck_of_spies_env.skirmish.observations import observation_high, observation_layout
+from deck_of_spies_env.skirmish.rules import Rules
+
+NUM_PLAYERS = 2
+SHORT_NAME = "python_small_skirmish"
+DEFAULTS: dict[str, Any] = {
+    "ranks": "AJK",
+    "num_suits": 2,
+    "num_jokers": 1,
+    "recycle_captures": True,
+    "max_rounds": 2,
+}
+"""A deck of seven cards: three each, of which the hands are made, and one burned."""
+
+_MOST_OUTCOMES = 4096
+
+GAME_TYPE = pyspiel.GameType(
+    short_name=SHORT_NAME,
+    long_name="Skirmish with a small deck",
+    dynamics=pyspiel.GameType.Dynamics.SIMULTANEOUS,
+    chance_mode=pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
+    information=pyspiel.GameType.Information.IMPERFECT_INFORMATION,
+    utility=pyspiel.GameType.Utility.ZERO_SUM,
+    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
+    max_num_players=NUM_PLAYERS,
+    min_num_players=NUM_PLAYERS,
+    provides_information_state_string=True,
+    provides_information_state_tensor=False,
+    provides_observation_string=True,
+    provides_observation_tensor=True,
+    parameter_specification=DEFAULTS,
+)
+
+
+class SmallSkirmish(pyspiel.Game):
+    """The game.
+
+    Args:
+        params: fields of ``deck_of_spies_env.skirmish.rules.Rules``.
+
+    Raises:
+        ValueError: not a rule set.
+    """
+
+    def __init__(self, params: Mapping[str, Any] | None = None) -> None:
+        self.rules = Rules.of({**DEFAULTS, **(params or {})})
+        info = pyspiel.GameInfo(
+            num_distinct_actions=NUM_ACTIONS,
+            max_chance_outcomes=_MOST_OUTCOMES,
+            num_players=NUM_PLAYERS,
+            min_utility=-1.0,
+            max_utility=1.0,
+            utility_sum=0.0,
+            max_game_length=2 * self.rules.max_rounds,
+        )
+        super().__init__(GAME_TYPE, info, params or {})
+        self.record = self.rules.record(NUM_PLAYERS)
+
+    def new_initial_state(self) -> SmallSkirmishState:
+        """The start: chance deals."""
+        return SmallSkirmishState(self)
+
+    def make_py_observer(
+        self, iig_obs_type: Any = None, params: Mapping[str, Any] | None = None
+    ) -> SkirmishObserver:
+        """What a player sees; with perfect recall, all that it has seen and done."""
+        kind = iig_obs_type or pyspiel.IIGObservationType(perfect_recall=False)
+        return SkirmishObserver(kind, params)
+
+
+@cache
+def _deals(rules: Rules) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
+    return deals_of(rules, NUM_PLAYERS)
+
+
+class SmallSkirmishState(pyspiel.State):
+    """A position with the history that led to it."""
+
+    def __init__(self, game: SmallSkirmish) -> None:
+        super().__init__(game)
+        self._rules, self._record = game.rules, game.record
+        self.position: npt.NDArray[Any] | None = None
+        self._chance: tuple[npt.NDArray[Any], npt.NDArray[np.float64]] | None = _deals(game.rules)
+        self.recalled: tuple[str, ...] = ("", "")
+
+    def current_player(self) -> int:
+        """Everyone at once, chance, or nobody any more."""
+        if self._chance is not None:
+            return pyspiel.PlayerId.CHANCE
+        if self.is_terminal():
+            return pyspiel.PlayerId.TERMINAL
+        return pyspiel.PlayerId.SIMULTANEOUS
+
+    def _legal_actions(self, player: int) -> list[int]:
+        return np.flatnonzero(self.observation(player)[1]).tolist()
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        """Numbers of the outcomes with their probabilities."""
+        assert self._chance is not None  # noqa: S101 - OpenSpiel asks at chance nodes only
+        return list(enumerate(self._chance[1].tolist()))
+
+    def _apply_action(self, action: int) -> None:
+        assert self._chance is not None  # noqa: S101 - likewise
+        self.position = self._chance[0][action : action + 1].copy()
+        self._chance = None
+        self._remember("/" + self.seen(player) for player in range(NUM_PLAYERS))
+
+    def _apply_actions(self, actions: list[int]) -> None:
+        self._remember(f"+{decode(action)}" for action in actions)
+        ranks = np.array(actions, dtype=np.int64)
+        outcomes, chances = outcomes_of(self.position, self._record, ranks)  # type: ignore[arg-type]
+        self._chance = _merged(outcomes, chances)
+
+    def _remember(self, new: Any) -> None:
+        self.recalled = tuple(old + more for old, more in zip(self.recalled, new, strict=True))
+
+    def _action_to_string(self, player: int, action: int) -> str:
+        if player == pyspiel.PlayerId.CHANCE:
+            return f"chance {action}"
+        return f"player {player}: {decode(action)}"
+
+    def is_terminal(self) -> bool:
+        """Whether the game is over."""
+        over = self.position is not None and self.position["phase"][0] == rules_module.OVER
+        return self._chance is None and bool(over)
+
+    def returns(self) -> list[float]:
+        """The payoffs (S12)."""
+        payoffs = np.zeros((1, NUM_PLAYERS))
+        if self.is_terminal():
+            write_payoffs_of(self.position, self._record, payoffs)
+        return payoffs[0].tolist()
+
+    def observation(self, player: int) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]:
+        """Observation int8 (d,) and action mask int8 (15,) of a player, as the environments'."""
+        rows = np.zeros((1, len(observation_high(NUM_PLAYERS))), dtype=np.int8)
+        masks = np.zeros((1, NUM_ACTIONS), dtype=np.int8)
+        if self.position is not None:
+            show_states(self.position, self._record, np.array([player]), rows, masks)
+        return rows[0], masks[0]
+
+    def seen(self, player: int) -> str:
+        """What a player sees, as text: the fields that are not all 0."""
+        row = self.observation(player)[0]
+        fields = observation_layout(NUM_PLAYERS).items()
+        shown = ((name, "".join(map(str, row[place]))) for name, place in fields)
+        return " ".join(f"{name}:{text}" for name, text in shown if text.strip("0"))
+
+    def __str__(self) -> str:
+        """What both have seen and done."""
+        return " | ".join(self.recalled)
+
+
+def _merged(
+    outcomes: npt.NDArray[Any], chances: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
+    """Outcomes that are the same position, put together."""
+    _, first, which = np.unique(
+        outcomes.view(np.uint8).reshape(len(outcomes), -1),
+        axis=0,
+        return_index=True,
+        return_inverse=True,
+    )
+    return outcomes[first], np.bincount(which.ravel(), weights=chances)
+
+
+class SkirmishObserver:
+    """OpenSpiel's observer: a tensor of the environments' observation, and a text."""
+
+    def __init__(self, iig_obs_type: Any, params: Mapping[str, Any] | None) -> None:
+        if params:
+            raise ValueError(f"the observer takes no parameters, got {params}")
+        self._recalls = bool(iig_obs_type.perfect_recall)
+        self.tensor = np.zeros(len(observation_high(NUM_PLAYERS)), np.float32)
+        self.dict = {"observation": self.tensor}
+
+    def set_from(self, state: SmallSkirmishState, player: int) -> None:
+        """Write the tensor."""
+        self.tensor[:] = state.observation(player)[0]
+
+    def string_from(self, state: SmallSkirmishState, player: int) -> str:
+        """The text."""
+        return state.recalled[player] if self._recalls else state.seen(player)
+
+
+def load_small_skirmish(**rules: Any) -> pyspiel.Game:
+    """The game, with the given fields of the rule set.
+
+    Raises:
+        ValueError: not a rule set.
+    """
+    Rules.of({**DEFAULTS, **rules})
+    return pyspiel.load_game(SHORT_NAME, rules)
+
+
+Probabilities = Callable[
+    [npt.NDArray[np.int8], npt.NDArray[np.bool_]], npt.NDArray[np.floating[Any]]
+]
+
+
+def tabular(game: pyspiel.Game, probabilities: Probabilities) -> Any:
+    """An agent as OpenSpiel's tabular policy of the turn-based game.
+
+    Args:
+        game: of load_small_skirmish, converted by pyspiel.convert_to_turn_based.
+        probabilities: observations int8 (N, d) and masks bool (N, 15) to probabilities (N, 15).
+    """
+    from open_spiel.python import policy  # noqa: PLC0415
+
+    table = policy.TabularPolicy(game)
+    observations, masks = [], []
+    for state in table.states:
+        base = state.simultaneous_state() if hasattr(state, "simultaneous_state") else state
+        observation, mask = base.observation(state.current_player())
+        observations.append(observation)
+        masks.append(mask.astype(np.bool_))
+    table.action_probability_array[:] = probabilities(np.array(observations), np.array(masks))
+    return table
+
+
+if SHORT_NAME not in pyspiel.registered_names():
+    pyspiel.register_game(GAME_TYPE, SmallSkirmish)
