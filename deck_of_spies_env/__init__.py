@@ -1,6 +1,7 @@
 """Deck of Spies as a reinforcement-learning environment.
 
-Importing this package registers ``DeckOfSpies-v0`` and its variants with Gymnasium.
+Importing this package registers ``DeckOfSpies-v0`` and its variants with Gymnasium, and
+``Skirmish-v0``.
 """
 
 from __future__ import annotations
@@ -30,3 +31,5 @@ for _env_id, _arguments in ENV_IDS.items():
         vector_entry_point="deck_of_spies_env.solitaire.vector_env:DeckOfSpiesVectorEnv",
         kwargs=_arguments,
     )
+
+gym.register(id="Skirmish-v0", entry_point="deck_of_spies_env.skirmish.env:SkirmishEnv")

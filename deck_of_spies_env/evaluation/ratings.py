@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize  # pyright: ignore[reportMissingTypeStubs]
+from scipy import optimize, special  # pyright: ignore[reportMissingTypeStubs]
 
 ELO = 400 / np.log(10)
 _PRIOR_GAMES = 0.5
@@ -41,12 +41,11 @@ def bradley_terry(wins: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
     def loss(strengths: npt.NDArray[np.float64]) -> tuple[float, npt.NDArray[np.float64]]:
         differences = strengths[:, None] - strengths[None, :]
-        chances = 1 / (1 + np.exp(-differences))
-        own = 1 / (1 + np.exp(-strengths))
-        total = (wins * np.log(chances)).sum()
-        total += _PRIOR_GAMES / 2 * (np.log(own) + np.log(1 - own)).sum()
-        pull = wins * (1 - chances)
-        gradient = pull.sum(axis=1) - pull.sum(axis=0) + _PRIOR_GAMES / 2 * (1 - 2 * own)
+        total = -(wins * np.logaddexp(0, -differences)).sum()
+        total -= _PRIOR_GAMES / 2 * np.logaddexp(0, np.stack((strengths, -strengths))).sum()
+        pull = wins * special.expit(-differences)
+        prior = _PRIOR_GAMES / 2 * (1 - 2 * special.expit(strengths))
+        gradient = pull.sum(axis=1) - pull.sum(axis=0) + prior
         return -float(total), -gradient
 
     found: Any = optimize.minimize(loss, np.zeros(size), jac=True, method="BFGS")  # pyright: ignore[reportUnknownMemberType]

@@ -1,10 +1,11 @@
 """OpenSpiel: small decks of Skirmish for two as a Python game, to be solved.
 
-``load_small_skirmish()`` is a simultaneous-move game with explicit chance, over the kernels of play.
-``pyspiel.convert_to_turn_based`` makes of it what CFR+ and NashConv take. Positions are told apart
-up to suits, so a chance outcome stands for all that differ in suits alone.
+``load_small_skirmish()`` is a simultaneous-move game with explicit chance, over the kernels of
+play. ``pyspiel.convert_to_turn_based`` makes of it what CFR+ and NashConv take. Positions are told
+apart up to suits, so a chance outcome stands for all that differ in suits alone.
 """
 
+# pyright: reportUntypedBaseClass=false
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyspiel  # pyright: ignore[reportMissingModuleSource]
+import pyspiel as _pyspiel
 
 from deck_of_spies_env.skirmish import rules as rules_module
 from deck_of_spies_env.skirmish.actions import NUM_ACTIONS, decode
@@ -22,6 +23,7 @@ from deck_of_spies_env.skirmish.games import show_states, write_payoffs_of
 from deck_of_spies_env.skirmish.observations import observation_high, observation_layout
 from deck_of_spies_env.skirmish.rules import Rules
 
+pyspiel: Any = _pyspiel  # it comes without types
 NUM_PLAYERS = 2
 SHORT_NAME = "python_small_skirmish"
 DEFAULTS: dict[str, Any] = {
@@ -117,11 +119,13 @@ class SmallSkirmishState(pyspiel.State):
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
         """Numbers of the outcomes with their probabilities."""
-        assert self._chance is not None  # noqa: S101 - OpenSpiel asks at chance nodes only
+        if self._chance is None:
+            raise ValueError("not a chance node")
         return list(enumerate(self._chance[1].tolist()))
 
     def _apply_action(self, action: int) -> None:
-        assert self._chance is not None  # noqa: S101 - likewise
+        if self._chance is None:
+            raise ValueError("not a chance node")
         self.position = self._chance[0][action : action + 1].copy()
         self._chance = None
         self._remember("/" + self.seen(player) for player in range(NUM_PLAYERS))
@@ -182,7 +186,7 @@ def _merged(
         return_index=True,
         return_inverse=True,
     )
-    return outcomes[first], np.bincount(which.ravel(), weights=chances)
+    return outcomes[first], np.bincount(which.ravel(), weights=chances).astype(np.float64)
 
 
 class SkirmishObserver:
@@ -204,7 +208,7 @@ class SkirmishObserver:
         return state.recalled[player] if self._recalls else state.seen(player)
 
 
-def load_small_skirmish(**rules: Any) -> pyspiel.Game:
+def load_small_skirmish(**rules: Any) -> Any:
     """The game, with the given fields of the rule set.
 
     Raises:
@@ -219,7 +223,7 @@ Probabilities = Callable[
 ]
 
 
-def tabular(game: pyspiel.Game, probabilities: Probabilities) -> Any:
+def tabular(game: Any, probabilities: Probabilities) -> Any:
     """An agent as OpenSpiel's tabular policy of the turn-based game.
 
     Args:

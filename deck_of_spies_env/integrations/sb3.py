@@ -12,8 +12,10 @@ import numpy as np
 import numpy.typing as npt
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvIndices
 
-from deck_of_spies_env.solitaire.env import DeckOfSpiesEnv, action_array, spaces_of
-from deck_of_spies_env.solitaire.games import Games, check_count, compile_engine
+from deck_of_spies_env.adapters import action_array
+from deck_of_spies_env.checks import check_count
+from deck_of_spies_env.solitaire.env import DeckOfSpiesEnv, spaces_of
+from deck_of_spies_env.solitaire.games import Games, compile_engine
 
 _CHANGING_METHODS = ("reset", "step", "set_state")
 _ENTRY_POINT = "deck_of_spies_env.solitaire.env:DeckOfSpiesEnv"

@@ -80,10 +80,10 @@ def why_illegal(state: Any, seat: int, action: int) -> str:
         seat: who would act.
         action: an illegal one, any integer.
     """
+    if state["phase"] == game.OVER:
+        return f"action {action} is illegal: the game is over, reset first"
     if not 0 <= action < NUM_ACTIONS:
         return f"action {action} is not in 0-{NUM_ACTIONS - 1}"
-    if state["phase"] == game.OVER:
-        return f"action {action} ({decode(action)}) is illegal: the game is over"
     hand = int(state["hand"][seat])
     fights = state["phase"] == game.SKIRMISH or int(state["participants"]) >> seat & 1
     if not fights or not hand:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from deck_of_spies_env.checks import check_count
 from deck_of_spies_env.compiled import compiling, entry_point, kernel
 from deck_of_spies_env.errors import IllegalActionError
 from deck_of_spies_env.random_streams import seed_streams
@@ -219,17 +220,6 @@ def compile_engine() -> None:
         games.restore(games.snapshots())
 
 
-def check_count(name: str, number: object) -> int:
-    """A number of games or threads as an int.
-
-    Raises:
-        ValueError: not a whole number of at least 1.
-    """
-    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {number!r}")
-    return int(number)
-
-
 class Games:
     """N tables with their streams, and the observations and masks of all seats.
 
@@ -378,6 +368,12 @@ class Games:
 
         share_out(show, self._parts)
 
+    def current_masks(self) -> npt.NDArray[np.int8]:
+        """The masks as int8 (N, n, 15), whatever has happened to ``masks``."""
+        rows, masks = np.empty_like(self.observations), np.empty_like(self.masks)
+        show_games(self.records, self._setup, self._everyone, rows, masks, 0, len(self))
+        return masks
+
     def endings(self) -> dict[str, npt.NDArray[Any]]:
         """How the games ended, with 0 or None for games that go on.
 
@@ -437,11 +433,7 @@ class Games:
     ) -> IllegalActionError:
         in_range = (actions >= 0) & (actions < NUM_ACTIONS)
         fits = np.where(in_range, actions, WAIT)
-        masks = np.empty_like(self.masks)
-        everyone, size = self._everyone, len(self)
-        show_games(
-            self.records, self._setup, everyone, np.empty_like(self.observations), masks, 0, size
-        )
+        masks = self.current_masks()
         legal = in_range & (np.take_along_axis(masks, fits[:, :, None], axis=2)[:, :, 0] != 0)
         over = self.states["phase"] == game.OVER
         loses = bool(self._setup["illegal_loses"][0])
@@ -450,7 +442,7 @@ class Games:
         first = int(tables[0])
         seat = int(np.flatnonzero(~legal[first])[0])
         why = f"seat {seat}: {why_illegal(self.states[first], seat, int(actions[first, seat]))}"
-        if size == 1:
+        if len(self) == 1:
             return IllegalActionError(why)
         listed = ", ".join(str(index) for index in tables[:_MOST_LISTED])
         more = f" and {len(tables) - _MOST_LISTED} more" if len(tables) > _MOST_LISTED else ""

@@ -11,6 +11,7 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
+from deck_of_spies_env.adapters import RENDER_FPS, RENDER_MODES, check_render_mode, single_action
 from deck_of_spies_env.cards import mask_of
 from deck_of_spies_env.solitaire import rules as game
 from deck_of_spies_env.solitaire.actions import Action, IllegalActionError
@@ -19,11 +20,6 @@ from deck_of_spies_env.solitaire.games import Games, apply_plays, compile_engine
 from deck_of_spies_env.solitaire.positions import Start, start_from_options, zones_of
 from deck_of_spies_env.solitaire.rendering import render_ansi
 from deck_of_spies_env.solitaire.rules import Rules
-
-RENDER_MODES = ["ansi"]
-RENDER_FPS = 2
-
-_MORE_THAN_ANY_ACTION = 1 << 32
 
 Observation = npt.NDArray[np.int8]
 
@@ -35,47 +31,6 @@ def spaces_of(games: Games) -> tuple[gym.spaces.Box[np.int8], gym.spaces.Discret
         gym.spaces.Box[np.int8](np.zeros_like(high), high, dtype=np.int8),
         gym.spaces.Discrete(games.table.num_actions),
     )
-
-
-class RenderModeError(ValueError, TypeError):
-    """A render mode that does not exist.
-
-    It is a TypeError too, since Stable-Baselines3 makes environments with ``"rgb_array"`` first and
-    does without on a TypeError.
-    """
-
-
-def check_render_mode(render_mode: str | None) -> None:
-    """Raise RenderModeError for a render mode that does not exist."""
-    if render_mode is not None and render_mode not in RENDER_MODES:
-        raise RenderModeError(
-            f"render_mode must be None or one of {', '.join(RENDER_MODES)}, got {render_mode!r}"
-        )
-
-
-def single_action(action: Any) -> int:
-    """One action as an int.
-
-    Raises:
-        IllegalActionError: not a whole number.
-    """
-    if type(action) is int or isinstance(action, np.integer):
-        number = int(action)
-        if abs(number) < _MORE_THAN_ANY_ACTION:
-            return number
-    return int(action_array(action, 1)[0])
-
-
-def action_array(actions: Any, num_games: int) -> npt.NDArray[np.int64]:
-    """Actions as int64 of shape (N,).
-
-    Raises:
-        IllegalActionError: not N whole numbers.
-    """
-    array = np.asarray(actions)
-    if array.size != num_games or array.dtype.kind not in "iu":
-        raise IllegalActionError(f"expected {num_games} whole number(s) as action, got {actions!r}")
-    return array.reshape(num_games).astype(np.int64, copy=False)
 
 
 class DeckOfSpiesEnv(gym.Env[Observation, np.int64]):

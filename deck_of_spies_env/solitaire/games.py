@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deck_of_spies_env import cards
+from deck_of_spies_env.checks import check_count, check_flag
 from deck_of_spies_env.compiled import compiling, entry_point, kernel, popcount
 from deck_of_spies_env.random_streams import STREAMS, seed_streams
 from deck_of_spies_env.solitaire import actions as table
@@ -738,17 +739,6 @@ class Games:
         return IllegalActionError(f"illegal actions in envs {listed}{more}; env {first}: {why}")
 
 
-def check_flag(name: str, flag: object) -> bool:
-    """A flag as a bool.
-
-    Raises:
-        ValueError: neither True nor False.
-    """
-    if not isinstance(flag, bool | np.bool_):
-        raise ValueError(f"{name} must be True or False, got {flag!r}")
-    return bool(flag)
-
-
 def check_snapshots(snapshots: npt.NDArray[Any], rules: Rules) -> None:
     """Check games with their streams; see check_states.
 
@@ -768,17 +758,6 @@ def _words(records: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
 
 
 _OUTCOME_NAMES = np.array([name or None for name in game.OUTCOMES], dtype=object)
-
-
-def check_count(name: str, number: object) -> int:
-    """A number of games or threads as an int.
-
-    Raises:
-        ValueError: not a whole number of at least 1.
-    """
-    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {number!r}")
-    return int(number)
 
 
 def scoring_of(objective: str | Mapping[str, float], shaping: str | None) -> npt.NDArray[Any]:

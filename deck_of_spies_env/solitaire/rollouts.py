@@ -24,6 +24,7 @@ import numpy.typing as npt
 from numba.core import types
 from numba.core.registry import CPUDispatcher
 
+from deck_of_spies_env.checks import check_count
 from deck_of_spies_env.compiled import compiling, entry_point, kernel
 from deck_of_spies_env.random_streams import choice_stream, fork_streams, mix
 from deck_of_spies_env.solitaire import actions as table
@@ -33,7 +34,6 @@ from deck_of_spies_env.solitaire.explanations import why_illegal
 from deck_of_spies_env.solitaire.games import (
     SNAPSHOT,
     Games,
-    check_count,
     check_snapshots,
     judge_games,
     play_action,
