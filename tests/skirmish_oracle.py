@@ -470,10 +470,10 @@ class SkirmishOracle:
     def _account_for_every_card(self) -> None:
         """Refuse a position in which a card is missing or doubled, or the wrong number burned."""
         piles = [*self.hand, *self.supply, *self.capture, self.graveyard, self.burned]
-        named = [card for pile in piles for card in pile]
+        named = [card.id for pile in piles for card in pile]
         for card in ALL_CARDS:
-            if named.count(card) != 1:
-                raise ValueError(f"card {card.id} ({card}) is there {named.count(card)} times")
+            if named.count(card.id) != 1:
+                raise ValueError(f"card {card.id} ({card}) is there {named.count(card.id)} times")
         if len(named) != len(ALL_CARDS):
             raise ValueError("a card that does not exist is named")
         # S1: with 4, the 2 left over are burned unseen.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import inspect
 import json
 import math
 import re
@@ -14,9 +15,13 @@ import pytest
 
 import evaluate
 from agents import REGISTRY
+from agents.skirmish import REGISTRY as SKIRMISH_REGISTRY
 from agents.training.config import TrainConfig
 from deck_of_spies_env import ENV_IDS
 from deck_of_spies_env.evaluation.reports import AgentReport, Comparison, Report
+from deck_of_spies_env.skirmish import observations as skirmish_observations
+from deck_of_spies_env.skirmish.env import SkirmishEnv
+from deck_of_spies_env.skirmish.rules import Rules as SkirmishRules
 from deck_of_spies_env.solitaire.actions import action_table
 from deck_of_spies_env.solitaire.observations import layout_table
 from deck_of_spies_env.solitaire.rules import KINDS, MAX_HAND_SIZE, MIN_HAND_SIZE
@@ -29,6 +34,7 @@ DOCUMENTS = (
     *sorted(f"docs/{path.name}" for path in ROOT.glob("docs/*.md")),
 )
 ENVIRONMENT, TRAINING = "docs/environment.md", "docs/training.md"
+SKIRMISH = "docs/skirmish.md"
 FENCE = "```"
 
 
@@ -160,6 +166,41 @@ def test_formula_for_the_number_of_actions() -> None:
 
 def test_ids_are_those_registered() -> None:
     assert set(table_with(text_of(ENVIRONMENT), "id")) == set(ENV_IDS)
+
+
+# --- docs/skirmish.md ---
+
+
+def test_layout_table_of_skirmish_is_the_generated_one() -> None:
+    written = re.findall(
+        r"^\| field \| slice \|.*\n(?:\|.*\n)+", text_of(SKIRMISH), flags=re.MULTILINE
+    )
+    assert written == [skirmish_observations.layout_table(2)]
+    sizes = [len(skirmish_observations.observation_high(n)) for n in (2, 3, 4)]
+    assert "{}, {} and {} entries".format(*sizes) in text_of(SKIRMISH)
+
+
+def test_switches_of_skirmish_are_the_fields_of_its_rules() -> None:
+    (table,) = (table for table in tables(text_of(SKIRMISH)) if table[0][-1] == "other reading")
+    written = {row[0].strip("`"): row[1].strip("`") for row in table[1:]}
+    expected = {
+        field.name: field.default if isinstance(field.default, str) else json.dumps(field.default)
+        for field in fields(SkirmishRules)
+    }
+    assert written == expected
+
+
+def test_agents_of_skirmish_are_those_registered() -> None:
+    assert set(table_with(text_of(SKIRMISH), "agent")) == set(SKIRMISH_REGISTRY)
+
+
+def test_arguments_of_skirmish_are_those_of_the_environment() -> None:
+    parameters = inspect.signature(SkirmishEnv).parameters
+    written = table_with(text_of(SKIRMISH), "argument")
+    assert {name: cells[0].strip("`") for name, cells in written.items()} == {
+        name: json.dumps(parameter.default) if parameter.default is not None else "None"
+        for name, parameter in parameters.items()
+    }
 
 
 # --- docs/training.md ---
