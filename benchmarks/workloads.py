@@ -535,6 +535,73 @@ def _ppo() -> Group:
     )
 
 
+# --- skirmish ---
+
+
+def _skirmish() -> Group:
+    sizes = {2: (20.0, 50.0), 3: (None, None), 4: (40.0, 100.0)}
+    contenders, comparisons = [], []
+    for num_players, (least, aim) in sizes.items():
+        name = f"Skirmish for {num_players}, N = 1,024"
+        peer = f"OpenSpiel goofspiel(imp_info=True) for {num_players}"
+        contenders += [
+            Contender(
+                name,
+                "table_players:tables",
+                {"num_envs": 1024, "num_players": num_players},
+                "`SkirmishVectorEnv`",
+                1024,
+                ours=True,
+            ),
+            Contender(
+                peer,
+                "table_players:open_spiel_joint",
+                {"game": "goofspiel", "num_players": num_players},
+                "Python loop",
+            ),
+        ]
+        comparisons.append(
+            Comparison(f"all seats of Skirmish for {num_players}", name, peer, (peer,), least, aim)
+        )
+    contenders += [
+        Contender(
+            "Skirmish for 2, ParallelEnv",
+            "table_players:parallel",
+            {"num_players": 2},
+            "`parallel_env`",
+            ours=True,
+        ),
+        Contender(
+            "PettingZoo rps_v2, ParallelEnv",
+            "table_players:pettingzoo_parallel",
+            {"game": "rps_v2"},
+            "`rps_v2.parallel_env`",
+        ),
+    ]
+    comparisons.append(
+        Comparison(
+            "one table of Skirmish, ParallelEnv",
+            "Skirmish for 2, ParallelEnv",
+            "PettingZoo rps_v2",
+            ("PettingZoo rps_v2, ParallelEnv",),
+            0.7,
+            1.5,
+        )
+    )
+    return Group(
+        title="Skirmish",
+        counted=(
+            "A step is a joint decision of all seats at one table, with the observations and legal "
+            "actions of all of them. Ours deals an ended game anew in the next call (NEXT_STEP), "
+            "and that is counted as a step too. OpenSpiel's goofspiel is played in a Python loop "
+            "that reads what each player sees and may do; PettingZoo's rock-paper-scissors has no "
+            "masks."
+        ),
+        contenders=tuple(contenders),
+        comparisons=tuple(comparisons),
+    )
+
+
 GROUPS: dict[str, Group] = {
     "single": _single(),
     "vector": _vector(),
@@ -542,4 +609,5 @@ GROUPS: dict[str, Group] = {
     "rollout": _rollout(),
     "scaling": _scaling(),
     "ppo": _ppo(),
+    "skirmish": _skirmish(),
 }
