@@ -42,6 +42,25 @@ def ids_in(mask: Mask) -> tuple[int, ...]:
     return tuple(found)
 
 
+OPEN, DEALT, OLDER, PREVIOUS, LATEST = -1, 0, 1, 2, 3
+"""Where a card came from; numbers of ``batches_of``."""
+
+
+def batches_of(states: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """For each card how it came to lie hidden, int64 (N, 54): OPEN if it does not."""
+    bit = np.arange(54, dtype=np.uint64)
+
+    def holds(masks: Any) -> npt.NDArray[np.bool_]:
+        return masks[..., None] >> bit & np.uint64(1) != 0
+
+    hidden = holds(states["hand"] | states["supply"] | states["stakes"]).any(axis=-2)
+    batches = np.where(hidden, OLDER, OPEN)
+    batches[holds(states["previous"]).any(axis=-2)] = PREVIOUS
+    batches[holds(states["latest"]).any(axis=-2)] = LATEST
+    batches[holds(states["dealt"])] = DEALT
+    return batches
+
+
 def cards_in(mask: Mask) -> list[Card]:
     """A mask as the referee's cards, ascending."""
     return [ALL_CARDS[index] for index in ids_in(mask)]

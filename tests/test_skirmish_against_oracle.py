@@ -16,11 +16,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from skirmish_oracle import DEAL_SIZES, Card, Knowledge, SkirmishOracle, SkirmishRules
+from skirmish_oracle import ALL_CARDS, DEAL_SIZES, Card, Knowledge, SkirmishOracle, SkirmishRules
 from skirmish_tools import (
+    DEALT,
+    LATEST,
+    PREVIOUS,
     RANKS,
     WAIT,
     ReplayedChance,
+    batches_of,
     dealt,
     ended,
     ids_in,
@@ -80,7 +84,7 @@ def chosen_actions(
 def rows_of(games: Games) -> list[tuple[Any, ...]]:
     """What is compared of each game of the engine."""
     states, seats = games.states, slice(0, games.num_players)
-    per_seat = ("hand", "supply", "capture", "stakes", "committed", "recycles")
+    per_seat = ("hand", "supply", "capture", "stakes", "committed")
     columns = [states[name][:, seats].tolist() for name in per_seat]
     columns += [states[name].tolist() for name in ("graveyard", "burned", "participants", "rounds")]
     columns.append([PHASES[phase] for phase in states["phase"].tolist()])
@@ -93,7 +97,6 @@ def row_of(oracle: SkirmishOracle) -> tuple[Any, ...]:
     return (
         *([mask_of(pile) for pile in piles] for piles in all_piles(oracle)),
         [cards[0].id if cards else -1 for cards in oracle.committed],
-        oracle.recycles,
         mask_of(oracle.graveyard),
         mask_of(oracle.burned),
         sum(1 << seat for seat in oracle.participants),
@@ -251,21 +254,25 @@ def _judged(field: str, war: bool) -> str:
 # --- Knowledge ------------------------------------------------------------------------------------
 
 
-def pool_name(batch: int, owner: int) -> str:
-    """The referee's name for the pool of a hidden card."""
-    return f"{owner}.{batch}" if batch else "deal"
+def pool_name(oracle: SkirmishOracle, batch: int, owner: int, card: int) -> str:
+    """The referee's name for the pool of a hidden card; those of older batches are known anyway."""
+    if batch in (LATEST, PREVIOUS):
+        return f"{owner}.{oracle.recycles[owner] - (batch == PREVIOUS)}"
+    return "deal" if batch == DEALT else oracle.pool_of[ALL_CARDS[card]]
 
 
-def knowledge_in(view: Any, num_players: int, seat: int) -> Knowledge:
+def knowledge_in(view: Any, oracle: SkirmishOracle, seat: int) -> Knowledge:
     """What a view tells, in the referee's words."""
-    seats = range(num_players)
+    seats = range(oracle.num_players)
     hand, supply, capture, stakes = (
         [ids_in(int(view[name][owner])) for owner in seats]
         for name in ("hand", "supply", "capture", "stakes")
     )
-    committed = [(card,) if card >= 0 else () for card in view["committed"].tolist()[:num_players]]
+    committed = [
+        (card,) if card >= 0 else () for card in view["committed"].tolist()[: oracle.num_players]
+    ]
     graveyard, burned = ids_in(int(view["graveyard"])), ids_in(int(view["burned"]))
-    batch = view["batch"].tolist()
+    batch = batches_of(view).tolist()
     zones: dict[str, tuple[tuple[int, ...], int]] = {}
     for owner in seats:
         if owner != seat:
@@ -278,8 +285,7 @@ def knowledge_in(view: Any, num_players: int, seat: int) -> Knowledge:
     for zone, (pile, owner) in zones.items():
         hidden[zone] = {}
         for card in pile:
-            assert batch[card] >= 0, f"card {card} is hidden in {zone} and of no batch"
-            pool = pool_name(batch[card], owner)
+            pool = pool_name(oracle, batch[card], owner, card)
             hidden[zone][pool] = hidden[zone].get(pool, 0) + 1
             pools.setdefault(pool, []).append(card)
     return {
@@ -350,10 +356,10 @@ def expected_fields(oracle: SkirmishOracle, seat: int, known: Knowledge) -> dict
             in_hand["deal"],
             in_hand[newest],
             known["sizes"]["supply"][player],
+            Counter(known["hidden"][f"supply {player}"])["deal"],
             known["sizes"]["stakes"][player],
             in_stakes["deal"],
             in_stakes[newest],
-            min(latest, 2),
         ]
         fields[f"participant_{place}"] = [int(player in known["participants"])]
     return fields
@@ -361,9 +367,8 @@ def expected_fields(oracle: SkirmishOracle, seat: int, known: Knowledge) -> dict
 
 def old_stakes(states: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """In which games a Supply was recycled while a War was staked."""
-    staked = states["stakes"][:, :, None] >> np.arange(54, dtype=np.uint64) & np.uint64(1) != 0
-    latest = states["recycles"][:, :, None]
-    return (staked & (states["batch"][:, None, :] < latest)).any(axis=(1, 2))
+    recycled = states["latest"] != 0
+    return (recycled & (states["stakes"] & ~states["latest"] != 0)).any(axis=1)
 
 
 def compare_knowledge(
@@ -379,8 +384,12 @@ def compare_knowledge(
             oracle = oracles[index]
             known = oracle.may_know(seat)
             label = f"game {index}, round {known['rounds']}, {known['phase']}, seat {seat}"
-            same(knowledge_in(view, games.num_players, seat), known, label)
-            own = {card: pool_name(int(view["batch"][card.id]), seat) for card in oracle.hand[seat]}
+            same(knowledge_in(view, oracle, seat), known, label)
+            batch = batches_of(view)
+            own = {
+                card: pool_name(oracle, int(batch[card.id]), seat, card.id)
+                for card in oracle.hand[seat]
+            }
             same(own, {card: oracle.pool_of[card] for card in own}, label)
             told = {name: row[place] for name, place in layout.items()}
             same(told, dict.fromkeys(layout) | expected_fields(oracle, seat, known), label)

@@ -457,7 +457,7 @@ def test_s8_an_empty_supply_is_made_from_the_captures() -> None:
     assert all(len(one["hand"][0]) == 3 for one in table)
     assert len({one["hand"][0] for one in table}) > 1  # it was shuffled, with what was just taken
     assert all(one["capture"] == ((), ("4d",)) for one in table)  # not before a card is needed
-    assert games.states["recycles"][:, :2].tolist() == [[1, 0]] * len(games)
+    assert (games.states["latest"][:, :2] != 0).tolist() == [[True, False]] * len(games)
 
 
 def test_s8_without_recycling_captures_stay_where_they_are() -> None:
@@ -636,8 +636,9 @@ def test_cards_are_conserved_and_payoffs_sum_to_zero(
         face_down = np.bitwise_or.reduce(
             np.concatenate([zones[0], zones[1], zones[3], shared[:, 1:]], axis=1), axis=1
         )
-        hidden = face_down[:, None] >> np.arange(54, dtype=np.uint64) & np.uint64(1) != 0
-        assert ((states["batch"] >= 0) == hidden).all()
+        recycled = np.bitwise_or.reduce(states["latest"] | states["previous"], axis=1)
+        assert (((states["dealt"] | recycled) & ~face_down) == 0).all()
+        assert ((states["dealt"] & recycled) == 0).all()
         assert (np.bitwise_count(states["hand"]) <= 3).all()
         if ended(games).all():
             break

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 from skirmish_tools import (
+    batches_of,
     dealt,
     ended,
     ids_in,
@@ -66,11 +67,11 @@ def places_and_pools(states: States, seat: int) -> tuple[Ints, Ints]:
     """Where each card is hidden from a seat, and which pool it belongs to (N, 54); else -1.
 
     A place is 10 x owner + 0, 1 or 2 for hand, Supply and stakes; a pool is 0 for the deal, and
-    1000 x (owner + 1) + number for a recycle.
+    1000 x (owner + 1) + 1, 2 or 3 for what was recycled before, last but one and last.
     """
     places = np.full((len(states), 54), -1)
     pools = places.copy()
-    batch = states["batch"].astype(np.int64)
+    batch = batches_of(states)
     for owner in range(4):
         for kind, zone in enumerate(("hand", "supply", "stakes")):
             if zone == "hand" and owner == seat:
@@ -152,7 +153,7 @@ def sampled(num_players: int, number: int, seed: int = 0, **rules: Any) -> tuple
     found = list(positions(40, num_players, **rules))
     states = np.concatenate([one for _, one in found])
     rng = np.random.default_rng(seed)
-    rare = (states["phase"] == WAR) | (states["recycles"].max(axis=1) > 1)
+    rare = (states["phase"] == WAR) | (states["previous"] != 0).any(axis=1)
     weights = np.where(rare, 4.0, 1.0)
     chosen = rng.choice(
         len(states), min(number, len(states)), replace=False, p=weights / weights.sum()
@@ -168,12 +169,15 @@ def swapped(state: Any, first: int, second: int) -> Any:
         for seat in range(4):
             cards = ids_in(int(state[zone][seat]))
             other[zone][seat] = sum(1 << change.get(card, card) for card in cards)
-    for zone in ("graveyard", "burned"):
+    for zone in ("graveyard", "burned", "dealt"):
         other[zone] = sum(1 << change.get(card, card) for card in ids_in(int(state[zone])))
     for seat in range(4):
         committed = int(state["committed"][seat])
         other["committed"][seat] = change.get(committed, committed)
-    other["batch"][[first, second]] = state["batch"][[second, first]]
+    for name in ("latest", "previous"):
+        for seat in range(4):
+            cards = ids_in(int(state[name][seat]))
+            other[name][seat] = sum(1 << change.get(card, card) for card in cards)
     return other
 
 
@@ -219,11 +223,12 @@ def test_known_cards_make_a_difference(num_players: int) -> None:
     rng = np.random.default_rng(2)
     kinds: Counter[str] = Counter()
     for state, seat in itertools.product(states, range(num_players)):
-        _, (pools,) = places_and_pools(state.reshape(1), seat)
+        (places,), (pools,) = places_and_pools(state.reshape(1), seat)
         zone = np.full(54, -1)  # of the cards in sight
         for owner in range(num_players):
             zone[bits(state["capture"][owner])] = owner
-            zone[max(int(state["committed"][owner]), 0)] = 10 + owner
+            if state["committed"][owner] >= 0:
+                zone[int(state["committed"][owner])] = 10 + owner
         zone[bits(state["graveyard"])] = 20
         zone[bits(state["hand"][seat])] = 30
         first, second = rng.choice(54, 2, replace=False)
@@ -235,7 +240,8 @@ def test_known_cards_make_a_difference(num_players: int) -> None:
         other = swapped(state, int(first), int(second))
         assert not same_view(games, state, other, seat), (state, seat, first, second)
         kinds["two pools" if both_hidden else "a card in sight"] += 1
-        if first // 4 != second // 4:
+        in_one_place = both_hidden and places[first] == places[second]
+        if first // 4 != second // 4 and not in_one_place:
             seen, _ = observations_of(games, np.stack([state, other]))
             assert (seen[0, seat] != seen[1, seat]).any()
             kinds["two ranks"] += 1
@@ -259,7 +265,8 @@ def test_nothing_of_the_streams_is_in_a_view() -> None:
     """A state holds sets and numbers of what has happened; what comes next is elsewhere."""
     assert not set(STATE.names or ()) & set(STREAMS.names or ())
     assert set(STATE.names or ()) == {
-        *("hand", "supply", "capture", "stakes", "graveyard", "burned", "recycles", "batch"),
+        *("hand", "supply", "capture", "stakes", "graveyard", "burned"),
+        *("dealt", "latest", "previous"),
         *("rounds", "committed", "participants", "offenders", "phase"),
     }
     games, others = dealt(range(50), 3), dealt(range(50, 100), 3)
@@ -303,13 +310,19 @@ def test_redeals_keep_all_that_is_known(num_players: int, recycle_captures: bool
     assert different > 8 * 60 * num_players
 
 
+def recycles_seen(states: States) -> Ints:
+    """Of how many recycles something is still hidden: 0, 1, or 2 and more."""
+    latest, previous = (states[name] != 0 for name in ("latest", "previous"))
+    return latest.any(axis=1) + previous.any(axis=1).astype(np.int64)
+
+
 KINDS = {
     "at the start": lambda states: states["rounds"] == 0,
     "in a War": lambda states: states["phase"] == WAR,
-    "after a recycle": lambda states: states["recycles"].max(axis=1) == 1,
-    "after several": lambda states: states["recycles"].max(axis=1) > 1,
+    "after a recycle": lambda states: recycles_seen(states) == 1,
+    "after several": lambda states: recycles_seen(states) > 1,
     "in a War after a recycle": lambda states: (
-        (states["phase"] == WAR) & (states["recycles"].max(axis=1) > 0)
+        (states["phase"] == WAR) & (recycles_seen(states) > 0)
     ),
 }
 
@@ -317,7 +330,7 @@ KINDS = {
 def mixed_stakes(states: States) -> npt.NDArray[np.bool_]:
     """Whether somebody staked cards from before and after a recycle."""
     staked = bits(states["stakes"])
-    batch = states["batch"][:, None, :]
+    batch = batches_of(states)[:, None, :]
     least = np.where(staked, batch, 10**4).min(axis=2)
     most = np.where(staked, batch, -1).max(axis=2)
     return (least < most).any(axis=1)
@@ -378,7 +391,7 @@ def test_the_game_itself_follows_the_law_of_redeals(num_players: int) -> None:
     for _, states in positions(num_games, num_players, **TINY[num_players] | {"max_rounds": 12}):
         by_card, by_place = patterns(states, 0)
         width = int((by_place >= 0).sum(axis=1).max())
-        extra = np.stack([states["recycles"].max(axis=1), states["phase"], mixed_stakes(states)], 1)
+        extra = np.stack([recycles_seen(states), states["phase"], mixed_stakes(states)], 1)
         keys = np.concatenate([by_place[:, :width], extra], axis=1)
         _, first, which, counts = np.unique(fingerprints(keys), True, True, True)
         for index in np.argsort(-counts)[:40]:
@@ -416,16 +429,13 @@ def rebuilt(games: Games, rows: npt.NDArray[np.int8]) -> States:
 def without_lost(rows: npt.NDArray[np.int8], num_players: int) -> npt.NDArray[np.int8]:
     """Observations without what read_observation is said to lose.
 
-    That is where the observer's own cards came from, and how often a pile was recycled beyond once.
+    That is where the observer's own cards came from.
     """
     layout, rows = observation_layout(num_players), rows.copy()
     rows[:, layout["known_0"]] = 0
     first = layout["hidden_0"].start
     rows[:, first + HIDDEN.index("hand_dealt")] = 0
     rows[:, first + HIDDEN.index("hand_recycled")] = 0
-    for player in range(num_players):
-        place = layout[f"hidden_{player}"].start + HIDDEN.index("recycles")
-        rows[:, place] = np.minimum(rows[:, place], 1)
     return rows
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from deck_of_spies_env.compiled import kernel
+from deck_of_spies_env.compiled import kernel, store_8_flags
 from deck_of_spies_env.skirmish import rules as game
 from deck_of_spies_env.skirmish.cards import NUM_RANKS, RANKS, rank_of
 
@@ -66,10 +66,10 @@ def is_legal(state: Any, seat: int, action: np.int64) -> bool:
 
 @kernel
 def write_action_mask(state: Any, seat: int, mask: Any) -> None:
-    """Write the legal actions of a seat as int8 (15,)."""
+    """Write the legal actions of a seat as contiguous int8 (15,)."""
     legal = legal_actions(state, seat)
-    for action in range(NUM_ACTIONS):
-        mask[action] = np.int8((legal >> np.uint64(action)) & _ONE)
+    store_8_flags(mask, 0, legal)
+    store_8_flags(mask, NUM_ACTIONS - 8, legal >> np.uint64(NUM_ACTIONS - 8))  # one entry twice
 
 
 def why_illegal(state: Any, seat: int, action: int) -> str:

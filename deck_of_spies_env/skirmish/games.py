@@ -131,8 +131,8 @@ def show_games(
     for i in range(first, stop):
         if chosen[i]:
             state = records[i].state
+            observations.write_observations(state, rules, rows[i])
             for seat in range(rules.num_players):
-                observations.write_observation(state, rules, seat, rows[i, seat])
                 table.write_action_mask(state, seat, masks[i, seat])
 
 

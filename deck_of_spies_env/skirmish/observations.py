@@ -12,15 +12,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from deck_of_spies_env.compiled import deposit_bits, kernel, lowest_bit_index, popcount
+from deck_of_spies_env.compiled import (
+    deposit_bits,
+    kernel,
+    lowest_bit_index,
+    popcount,
+    store_8_bytes,
+    store_16_nibbles,
+)
 from deck_of_spies_env.skirmish import cards
 from deck_of_spies_env.skirmish import rules as game
-from deck_of_spies_env.skirmish.views import dealt_pool, of_batch
+from deck_of_spies_env.skirmish.views import dealt_pool
 
 MOST_ROUNDS_SHOWN = 127
 _CARDS_OF_A_RANK = 4
@@ -54,8 +61,8 @@ _OF_A_PLAYER = (
     Field("committed", cards.NUM_RANKS, 1, "card committed to the skirmish, during a War"),
     Field("capture", cards.NUM_RANKS, _CARDS_OF_A_RANK, "cards in the Capture pile"),
     Field("known", cards.NUM_RANKS, _CARDS_OF_A_RANK, "recycled cards that must be in hand"),
-    Field("previous", cards.NUM_RANKS, _CARDS_OF_A_RANK, "unseen of the last batch but one"),
-    Field("recycled", cards.NUM_RANKS, _CARDS_OF_A_RANK, "unseen of the batch recycled last"),
+    Field("previous", cards.NUM_RANKS, _CARDS_OF_A_RANK, "older ones, if some have been staked"),
+    Field("recycled", cards.NUM_RANKS, _CARDS_OF_A_RANK, "unseen of those recycled last"),
     Field("hidden", 8, cards.NUM_CARDS, "numbers of cards: see HIDDEN"),
     Field("participant", 1, 1, "fights in the War"),
 )
@@ -65,16 +72,14 @@ HIDDEN = (
     "hand_dealt",
     "hand_recycled",
     "supply",
+    "supply_dealt",
     "stakes",
     "stakes_dealt",
     "stakes_recycled",
-    "recycles",
 )
 """Entries of ``hidden``: the sizes of the hand, the Supply and the face-down stakes; how many of
-hand and stakes were dealt at the start and how many are of the batch recycled last; and the number
-of recycles, 2 for all above. A Supply is of one batch, as it is made anew only when it is empty."""
-
-_MOST_RECYCLES_SHOWN = 2
+each were dealt at the start, and how many of hand and stakes are of the batch recycled last. A
+Supply is all dealt or all of that batch, as it is made anew only when it is empty."""
 
 
 @cache
@@ -154,52 +159,80 @@ _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 _RANK_SHIFT = np.uint64(2)
 _RANK = np.uint64(0b1111)
+_TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN = (np.uint64(number) for number in range(2, 8))
+_BYTE = np.uint64(8)
+_PAIRS_1 = np.uint64(0x5555555555555555)
+_PAIRS_2 = np.uint64(0x3333333333333333)
 
 
 @kernel
-def _count_ranks(held: np.uint64, out: Any, first: int) -> None:
-    """Write how many cards of each rank there are; the entries are 0 before."""
-    while held != _ZERO:
-        out[first + np.int64(lowest_bit_index(held) >> _RANK_SHIFT)] += 1
-        held &= held - _ONE
+def _count_ranks(held: np.uint64) -> np.uint64:
+    """How many cards of each rank there are, four bits each: each nibble of the mask is a rank."""
+    held = held - ((held >> _ONE) & _PAIRS_1)
+    return (held & _PAIRS_2) + ((held >> _TWO) & _PAIRS_2)
+
+
+class _Block(NamedTuple):
+    """The fields of one player, uint64 each: counts by rank four bits each, ``hidden`` in bytes."""
+
+    committed: np.uint64
+    capture: np.uint64
+    known: np.uint64
+    previous: np.uint64
+    recycled: np.uint64
+    hidden: np.uint64
+    participant: np.uint64
 
 
 @kernel
-def _write_player(state: Any, seat: int, player: int, out: Any, first: int) -> None:
-    """Write the fields of one player as another seat, or the same, may know them."""
+def _block(state: Any, player: int, own: bool) -> _Block:
+    """What a player itself, or any other seat, may know of the player."""
+    hand, stakes, supply = state.hand[player], state.stakes[player], state.supply[player]
+    dealt, latest, previous = state.dealt, state.latest[player], state.previous[player]
+    seen = hand if own else _ZERO
+    # Cards older than the latest batch are in hand, unless some of them have just been staked.
+    mixed = previous if previous & stakes != _ZERO else _ZERO
+    committed = _ZERO
     if state.committed[player] != game.NO_CARD:
-        out[first + _COMMITTED + (np.int64(state.committed[player]) >> 2)] = 1
-    hand, stakes = state.hand[player], state.stakes[player]
-    latest = int(state.recycles[player])
-    hand_dealt, stakes_dealt = of_batch(state, hand, 0), of_batch(state, stakes, 0)
-    hand_recycled = stakes_recycled = _ZERO
-    if latest > 0:
-        hand_recycled = of_batch(state, hand, latest)
-        stakes_recycled = of_batch(state, stakes, latest)
-        hidden = stakes_recycled | state.supply[player]
-        if player != seat:
-            hidden |= hand_recycled
-        _count_ranks(hidden, out, first + RECYCLED)
-    # Older cards are in hand, as all that is in the Supply is of the latest batch; unless some of
-    # them have just been staked, when they may be here or there.
-    staked_before = stakes & ~stakes_dealt & ~stakes_recycled
-    held_before = hand & ~hand_dealt & ~hand_recycled
-    mixed = _ZERO
-    if staked_before != _ZERO:
-        mixed = of_batch(state, held_before, latest - 1)
-        hidden = staked_before if player == seat else staked_before | mixed
-        _count_ranks(hidden, out, first + PREVIOUS)
-    _count_ranks(held_before & ~mixed, out, first + KNOWN)
-    _count_ranks(state.capture[player], out, first + _CAPTURE)
-    out[first + HIDDEN_NUMBERS] = np.int8(popcount(hand))
-    out[first + HIDDEN_NUMBERS + 1] = np.int8(popcount(hand_dealt))
-    out[first + HIDDEN_NUMBERS + 2] = np.int8(popcount(hand_recycled))
-    out[first + HIDDEN_NUMBERS + 3] = np.int8(popcount(state.supply[player]))
-    out[first + HIDDEN_NUMBERS + 4] = np.int8(popcount(stakes))
-    out[first + HIDDEN_NUMBERS + 5] = np.int8(popcount(stakes_dealt))
-    out[first + HIDDEN_NUMBERS + 6] = np.int8(popcount(stakes_recycled))
-    out[first + HIDDEN_NUMBERS + 7] = np.int8(min(latest, _MOST_RECYCLES_SHOWN))
-    out[first + _PARTICIPANT] = np.int8((state.participants >> np.uint8(player)) & np.uint8(1))
+        committed = _ONE << np.uint64(state.committed[player])
+    hidden = popcount(hand) | popcount(hand & dealt) << _BYTE
+    hidden |= popcount(hand & latest) << (_BYTE * _TWO) | popcount(supply) << (_BYTE * _THREE)
+    hidden |= popcount(supply & dealt) << (_BYTE * _FOUR) | popcount(stakes) << (_BYTE * _FIVE)
+    hidden |= popcount(stakes & dealt) << (_BYTE * _SIX)
+    hidden |= popcount(stakes & latest) << (_BYTE * _SEVEN)
+    return _Block(
+        _count_ranks(committed),
+        _count_ranks(state.capture[player]),
+        _count_ranks(hand & ~dealt & ~latest & ~mixed),
+        _count_ranks(mixed & ~seen),
+        _count_ranks(latest & ~seen),
+        hidden,
+        np.uint64((state.participants >> np.uint8(player)) & np.uint8(1)),
+    )
+
+
+@kernel
+def _store_block(block: _Block, out: Any, first: int) -> None:
+    """Write it; 14 counts spill over two entries more, which the next field overwrites."""
+    store_16_nibbles(out, first + _COMMITTED, block.committed)
+    store_16_nibbles(out, first + _CAPTURE, block.capture)
+    store_16_nibbles(out, first + KNOWN, block.known)
+    store_16_nibbles(out, first + PREVIOUS, block.previous)
+    store_16_nibbles(out, first + RECYCLED, block.recycled)
+    store_8_bytes(out, first + HIDDEN_NUMBERS, block.hidden)
+    out[first + _PARTICIPANT] = np.int8(block.participant)
+
+
+@kernel
+def _write_table(state: Any, rules: Any, seat: int, out: Any) -> None:
+    """Write the fields before those of the players; what spills over is overwritten by these."""
+    store_16_nibbles(out, _HAND, _count_ranks(state.hand[seat]))
+    store_16_nibbles(out, UNSEEN, _count_ranks(dealt_pool(state, seat)))
+    store_16_nibbles(out, _GRAVEYARD, _count_ranks(state.graveyard))
+    out[PHASE] = np.int8(state.phase == game.SKIRMISH)
+    out[PHASE + 1] = np.int8(state.phase == game.WAR)
+    left = rules.max_rounds - np.int64(state.rounds)
+    out[_ROUNDS_LEFT] = np.int8(min(left, MOST_ROUNDS_SHOWN))
 
 
 @kernel
@@ -210,21 +243,30 @@ def write_observation(state: Any, rules: Any, seat: int, out: Any) -> None:
         state: record of dtype STATE.
         rules: record of dtype RULES.
         seat: who looks.
-        out: int8 array of shape (d,), overwritten.
+        out: contiguous int8 array of shape (d,), overwritten.
     """
-    out[:] = 0
-    _count_ranks(state.hand[seat], out, _HAND)
-    _count_ranks(dealt_pool(state, rules, seat), out, UNSEEN)
-    _count_ranks(state.graveyard, out, _GRAVEYARD)
-    if state.phase != game.OVER:
-        out[PHASE + np.int64(state.phase)] = 1
-    left = rules.max_rounds - np.int64(state.rounds)
-    out[_ROUNDS_LEFT] = np.int8(min(left, MOST_ROUNDS_SHOWN))
-    for relative in range(rules.num_players):
-        player = seat + relative
-        if player >= rules.num_players:
-            player -= rules.num_players
-        _write_player(state, seat, player, out, PLAYER + relative * PLAYER_WIDTH)
+    _write_table(state, rules, seat, out)
+    for player in range(rules.num_players):
+        place = player - seat if player >= seat else player - seat + rules.num_players
+        _store_block(_block(state, player, player == seat), out, PLAYER + place * PLAYER_WIDTH)
+
+
+@kernel
+def write_observations(state: Any, rules: Any, rows: Any) -> None:
+    """Write the observations of all seats, contiguous int8 (n, d).
+
+    Args:
+        state: record of dtype STATE.
+        rules: record of dtype RULES.
+        rows: overwritten.
+    """
+    for player in range(rules.num_players):
+        _write_table(state, rules, player, rows[player])
+        _store_block(_block(state, player, True), rows[player], PLAYER)
+        block = _block(state, player, False)
+        for place in range(1, rules.num_players):
+            seat = player - place if player >= place else player - place + rules.num_players
+            _store_block(block, rows[seat], PLAYER + place * PLAYER_WIDTH)
 
 
 @kernel
@@ -245,13 +287,6 @@ def _lowest(pool: np.uint64, count: np.int64) -> np.uint64:
 
 
 @kernel
-def _set_batch(state: Any, pool: np.uint64, batch: int) -> None:
-    while pool != _ZERO:
-        state.batch[np.int64(lowest_bit_index(pool))] = np.int16(batch)
-        pool &= pool - _ONE
-
-
-@kernel
 def _read_player(row: Any, first: int, player: int, free: np.uint64, state: Any) -> np.uint64:
     """Rebuild what is known of a player's cards but for those dealt; the cards still free.
 
@@ -263,30 +298,26 @@ def _read_player(row: Any, first: int, player: int, free: np.uint64, state: Any)
     free ^= committed
     if committed != _ZERO:
         state.committed[player] = np.int8(lowest_bit_index(committed))
-    sizes = row[first + HIDDEN_NUMBERS : first + HIDDEN_NUMBERS + 8]
-    hand_recycled = np.int64(sizes[2])
-    stakes, stakes_dealt = np.int64(sizes[4]), np.int64(sizes[5])
-    stakes_recycled = np.int64(sizes[6])
+    numbers = row[first + HIDDEN_NUMBERS : first + HIDDEN_NUMBERS + 8]
+    stakes, stakes_dealt = np.int64(numbers[5]), np.int64(numbers[6])
+    stakes_recycled = np.int64(numbers[7])
     if player != 0:
         known = _take(row, first + KNOWN, free)
         free ^= known
-        _set_batch(state, known, 1)
         state.hand[player] |= known
     previous = _take(row, first + PREVIOUS, free)
     free ^= previous
-    _set_batch(state, previous, 2)
+    state.previous[player] = previous
     staked = _lowest(previous, stakes - stakes_dealt - stakes_recycled)
-    recycled = _take(row, first + RECYCLED, free)
-    free ^= recycled
-    _set_batch(state, recycled, 3)
+    latest = _take(row, first + RECYCLED, free)
+    free ^= latest
+    state.latest[player] = latest
     if player != 0:
-        state.hand[player] |= previous ^ staked
-        held = _lowest(recycled, hand_recycled)
-        state.hand[player] |= held
-        recycled ^= held
-    state.stakes[player] = staked | _lowest(recycled, stakes_recycled)
-    state.supply[player] = recycled & ~state.stakes[player]
-    state.recycles[player] = 3 if sizes[7] else 0
+        held = _lowest(latest, np.int64(numbers[2]))
+        state.hand[player] |= (previous ^ staked) | held
+        latest ^= held
+    state.stakes[player] = staked | _lowest(latest, stakes_recycled)
+    state.supply[player] = latest & ~state.stakes[player]
     if row[first + _PARTICIPANT]:
         state.participants |= np.uint8(1) << np.uint8(player)
     return free
@@ -296,42 +327,40 @@ def _read_player(row: Any, first: int, player: int, free: np.uint64, state: Any)
 def read_observation(row: Any, rules: Any, state: Any) -> None:
     """Rebuild a view from an observation, up to suits: the observer has seat 0 in it.
 
-    The batches are numbered anew: 1 and 2 for older ones, 3 for the latest. Which batch the
-    observer's own cards came from makes no difference to it, and is lost.
+    Where the observer's own cards came from makes no difference to it, and is lost: they count as
+    dealt.
 
     Args:
         row: int8 array of shape (d,).
         rules: record of dtype RULES.
         state: record of dtype STATE, overwritten.
     """
-    state.batch[:] = game.NO_DECK
     for seat in range(game.MAX_PLAYERS):
         state.hand[seat] = state.supply[seat] = state.capture[seat] = state.stakes[seat] = _ZERO
+        state.latest[seat] = state.previous[seat] = _ZERO
         state.committed[seat] = game.NO_CARD
-        state.recycles[seat] = 0
     state.participants = state.offenders = 0
     free = rules.deck
     state.hand[0] = _take(row, _HAND, free)
     free ^= state.hand[0]
-    _set_batch(state, state.hand[0], 0)
     state.graveyard = _take(row, _GRAVEYARD, free)
     free ^= state.graveyard
     for player in range(rules.num_players):
         first = PLAYER + player * PLAYER_WIDTH
         free = _read_player(row, first, player, free, state)
-    _set_batch(state, free, 0)  # what was dealt and has not been seen
+    state.dealt = free | state.hand[0]
     for player in range(rules.num_players):
-        sizes = PLAYER + player * PLAYER_WIDTH + HIDDEN_NUMBERS
+        numbers = PLAYER + player * PLAYER_WIDTH + HIDDEN_NUMBERS
         if player != 0:
-            held = _lowest(free, np.int64(row[sizes + 1]))
+            held = _lowest(free, np.int64(row[numbers + 1]))
             state.hand[player] |= held
             free ^= held
-        staked = _lowest(free, np.int64(row[sizes + 5]))
+        staked = _lowest(free, np.int64(row[numbers + 6]))
         state.stakes[player] |= staked
         free ^= staked
-        if row[sizes + 7] == 0:
-            state.supply[player] = _lowest(free, np.int64(row[sizes + 3]))
-            free ^= state.supply[player]
+        supply = _lowest(free, np.int64(row[numbers + 4]))
+        state.supply[player] |= supply
+        free ^= supply
     state.burned = free
     state.rounds = np.int16(rules.max_rounds - np.int64(row[_ROUNDS_LEFT]))
     state.phase = game.OVER

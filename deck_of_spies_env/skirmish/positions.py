@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deck_of_spies_env.skirmish import rules as game
-from deck_of_spies_env.skirmish.cards import NUM_CARDS, card_text, cards_in, masks_of
+from deck_of_spies_env.skirmish.cards import card_text, cards_in, masks_of
 from deck_of_spies_env.skirmish.rules import STATE, Rules
 
 _OF_SEATS = ("hand", "supply", "capture")
@@ -49,10 +49,7 @@ def zones_of(state: npt.NDArray[Any], num_players: int, seat: int) -> dict[str, 
     table = table_of(state, num_players)
     seats = range(num_players)
     hidden = [_hidden_of(state, seat, owner) for owner in seats]
-    was_recycled = _mask_where(state["batch"] > 0)
-    dealt = int(state["burned"])
-    for mask in hidden:
-        dealt |= mask & ~was_recycled
+    dealt = int(state["dealt"])
     return {
         "hand": table["hand"][seat],
         "sizes": tuple(
@@ -62,8 +59,8 @@ def zones_of(state: npt.NDArray[Any], num_players: int, seat: int) -> dict[str, 
         "capture": table["capture"],
         "committed": table["committed"],
         "graveyard": table["graveyard"],
-        "recycled": tuple(cards_in(mask & was_recycled) for mask in hidden),
-        "unseen": cards_in(dealt),
+        "recycled": tuple(cards_in(mask & ~dealt) for mask in hidden),
+        "unseen": cards_in(dealt & ~int(state["hand"][seat])),
         "phase": table["phase"],
         "participants": table["participants"],
     }
@@ -72,11 +69,6 @@ def zones_of(state: npt.NDArray[Any], num_players: int, seat: int) -> dict[str, 
 def _hidden_of(state: npt.NDArray[Any], seat: int, owner: int) -> int:
     hand = 0 if owner == seat else int(state["hand"][owner])
     return hand | int(state["supply"][owner]) | int(state["stakes"][owner])
-
-
-def _mask_where(chosen: npt.NDArray[np.bool_]) -> int:
-    """The cards of a bool (54,) as a mask."""
-    return sum(1 << int(index) for index in np.flatnonzero(chosen))
 
 
 def _card_or_none(index: int) -> str | None:
@@ -115,7 +107,6 @@ def state_from_table(table: Mapping[str, Any], num_players: int, rules: Rules) -
     masks = masks_of([*piles, *(cast(Iterable[str], table.get(name, ())) for name in _SHARED)])
     state = np.zeros(1, dtype=STATE)
     state["committed"] = game.NO_CARD
-    state["batch"] = game.NO_DECK
     for place, name in enumerate(_OF_SEATS):
         state[name][0, :num_players] = masks[place * num_players : (place + 1) * num_players]
     state["graveyard"], state["burned"] = masks[-2:]
@@ -123,9 +114,7 @@ def state_from_table(table: Mapping[str, Any], num_players: int, rules: Rules) -
     if named & ~rules.deck:
         raise ValueError(f"table: {', '.join(cards_in(named & ~rules.deck))} not in the deck")
     state["burned"] |= np.uint64(rules.deck & ~named)
-    piles_down = int(np.bitwise_or.reduce((state["hand"] | state["supply"])[0]))
-    dealt = piles_down | int(state["burned"][0])
-    state["batch"][0, [index for index in range(NUM_CARDS) if dealt >> index & 1]] = 0
+    state["dealt"] = np.bitwise_or.reduce((state["hand"] | state["supply"])[0]) | state["burned"]
     check_states(state, num_players, rules)
     return state
 
@@ -202,7 +191,18 @@ def _faults(states: npt.NDArray[Any], num_players: int, rules: Rules) -> Iterabl
         (phase == game.SKIRMISH) & (hand[:, at_table] == 0).any(axis=1),
     )
     yield "rounds are negative", states["rounds"] < 0
-    yield "recycles are negative", (states["recycles"] < 0).any(axis=1)
+    hidden = states["hand"] | states["supply"] | states["stakes"]
+    everywhere = np.bitwise_or.reduce(hidden, axis=1) | states["burned"]
+    recycled = states["latest"] | states["previous"]
+    yield "a dealt card does not lie hidden", (states["dealt"] & ~everywhere) != 0
+    yield "a recycled card does not lie hidden", (recycled & ~hidden != 0).any(axis=1)
+    yield (
+        "a card is dealt and recycled, or recycled twice",
+        (np.bitwise_or.reduce(recycled, axis=1) & states["dealt"] != 0)
+        | (states["latest"] & states["previous"] != 0).any(axis=1),
+    )
+    loose = states["supply"] & ~states["latest"] & ~states["dealt"][:, None]
+    yield "a Supply is of no batch", (loose != 0).any(axis=1)
 
 
 def _refuse(states: npt.NDArray[Any], index: int, why: str) -> None:

@@ -7,9 +7,11 @@ A game is one record of dtype :data:`STATE`, N games are an array of N records. 
 *sets*: which card comes off a Supply is decided when it comes off, from random streams that are not
 part of the state. For all anyone at the table can tell that is a shuffled pile.
 
-Who may know what (S11) follows from where a hidden card came from, so each card carries the number
-of the recycle (S8) that brought it into its owner's Supply, its *batch*: 0 for the cards dealt at
-the start, whose owner nobody knows, and from 1 on for those of a Capture pile that everybody saw.
+Who may know what (S11) follows from where a hidden card came from. So a game keeps which hidden
+cards were dealt at the start, whose owner nobody knows, and which came back from each seat's
+Capture pile, that everybody saw: in the *batch* recycled last (S8), in the one before, or in an
+older one. Cards of older batches are in hand for certain: a Supply is of the latest batch, as it is
+made anew only when it is empty, and stakes are of the last two at most.
 """
 
 from __future__ import annotations
@@ -21,7 +23,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deck_of_spies_env.compiled import by_field, kernel, lowest_bit_index, popcount
+from deck_of_spies_env.compiled import (
+    by_field,
+    extract_bits,
+    kernel,
+    lowest_bit_index,
+    popcount,
+)
 from deck_of_spies_env.random_streams import pick_bit, pick_uniform, stream_start
 from deck_of_spies_env.skirmish import cards
 
@@ -153,7 +161,6 @@ SKIRMISH, WAR, OVER = 0, 1, 2
 PHASES = ("skirmish", "war", "over")
 
 NO_CARD = -1
-NO_DECK = -1  # the batch of a card that lies face up
 
 STATE = np.dtype(
     [
@@ -163,8 +170,9 @@ STATE = np.dtype(
         ("stakes", np.uint64, (MAX_PLAYERS,)),  # War piles; face down while there is a decision
         ("graveyard", np.uint64),
         ("burned", np.uint64),  # left over by the deal among four, never seen
-        ("recycles", np.int32, (MAX_PLAYERS,)),  # of each seat's Capture pile so far
-        ("batch", np.int16, (cards.NUM_CARDS,)),  # of each card that lies face down, see above
+        ("dealt", np.uint64),  # the hidden cards that were dealt at the start, wherever they are
+        ("latest", np.uint64, (MAX_PLAYERS,)),  # a seat's hidden cards of the batch recycled last
+        ("previous", np.uint64, (MAX_PLAYERS,)),  # and of the one before it
         ("rounds", np.int16),  # finished
         ("committed", np.int8, (MAX_PLAYERS,)),  # to the skirmish, during a War; else NO_CARD
         ("participants", np.uint8),  # bit mask of the seats in the War; 0 outside of it
@@ -211,6 +219,7 @@ _ONE = np.uint64(1)
 _TWO = np.uint64(2)
 _RANK_SHIFT = np.uint64(2)
 _RANK = np.uint64(0b1111)
+_LOWEST_SUIT = np.uint64(0x11111111111111)
 _CARDS = np.uint64(cards.ALL_CARDS)
 _JOKERS = np.uint64(cards.JOKERS)
 _ACE, _JACK, _QUEEN, _JOKER = cards.ACE, cards.JACK, cards.QUEEN, cards.JOKER
@@ -227,13 +236,10 @@ def of_rank(cards_held: np.uint64, rank: np.int64) -> np.uint64:
 
 
 @kernel
-def ranks_of(hand: np.uint64) -> np.uint64:
+def ranks_of(pile: np.uint64) -> np.uint64:
     """Bit r: a card of the set has rank r."""
-    ranks = _ZERO
-    while hand != _ZERO:
-        ranks |= _ONE << (lowest_bit_index(hand) >> _RANK_SHIFT)
-        hand &= hand - _ONE
-    return ranks
+    pairs = pile | (pile >> _ONE)
+    return extract_bits(pairs | (pairs >> _TWO), _LOWEST_SUIT)
 
 
 @kernel
@@ -277,13 +283,9 @@ def decides(state: Any, seat: int) -> bool:
 @kernel
 def recycle(state: Any, seat: int) -> None:
     """The seat's Capture pile becomes its Supply (S8); as sets, no shuffle is needed."""
-    state.recycles[seat] += 1
-    captured = state.capture[seat]
-    state.supply[seat] = captured
+    state.previous[seat] = state.latest[seat]
+    state.latest[seat] = state.supply[seat] = state.capture[seat]
     state.capture[seat] = _ZERO
-    while captured != _ZERO:
-        state.batch[np.int64(lowest_bit_index(captured))] = np.int16(state.recycles[seat])
-        captured &= captured - _ONE
 
 
 @kernel
@@ -392,13 +394,11 @@ def is_single(seats: np.uint8) -> bool:
 
 
 @kernel
-def lay_open(state: Any, pile: np.uint64) -> np.uint64:
-    """Cards that are seen by all from now on: they belong to no batch any more."""
-    left = pile
-    while left != _ZERO:
-        state.batch[np.int64(lowest_bit_index(left))] = NO_DECK
-        left &= left - _ONE
-    return pile
+def lay_open(state: Any, seat: int, pile: np.uint64) -> None:
+    """Cards of a seat that are seen by all from now on."""
+    state.dealt &= ~pile
+    state.latest[seat] &= ~pile
+    state.previous[seat] &= ~pile
 
 
 @kernel
@@ -408,7 +408,7 @@ def take_pot(state: Any, rules: Any) -> np.uint64:
     for seat in range(rules.num_players):
         pot |= _ONE << np.uint64(state.committed[seat])
         state.committed[seat] = NO_CARD
-    return lay_open(state, pot)
+    return pot
 
 
 @kernel
@@ -463,7 +463,8 @@ def settle(state: Any, rules: Any, winner: np.uint8) -> None:
     if winner == 0:
         state.graveyard |= pot
     for seat in range(rules.num_players):
-        pile = lay_open(state, state.stakes[seat])
+        pile = state.stakes[seat]
+        lay_open(state, seat, pile)
         state.stakes[seat] = _ZERO
         if winner & np.uint8(1 << seat):
             state.capture[seat] |= pot | pile
@@ -516,14 +517,13 @@ def play(state: Any, streams: Any, rules: Any, ranks: Any) -> None:
         return
     for seat in range(rules.num_players):
         card = commit(state, streams, seat, np.int64(ranks[seat]))
+        lay_open(state, seat, card)
         state.committed[seat] = np.int8(lowest_bit_index(card))
     fighting = contenders(state, rules)
     if is_single(fighting):
         settle(state, rules, fighting)
     elif begin_war(state, streams, rules, fighting):
         state.phase = WAR
-        for seat in range(rules.num_players):  # what was committed has been seen
-            lay_open(state, _ONE << np.uint64(state.committed[seat]))
         return
     else:
         resolve_war(state, streams, rules)
@@ -548,7 +548,7 @@ def deal(state: Any, streams: Any, rules: Any) -> None:
         streams.draws[seat] = stream_start(streams, place)
         streams.picks[seat] = stream_start(streams, place + _ONE)
         state.hand[seat] = state.supply[seat] = state.capture[seat] = state.stakes[seat] = _ZERO
-        state.recycles[seat] = 0
+        state.latest[seat] = state.previous[seat] = _ZERO
         state.committed[seat] = NO_CARD
     for seat in range(rules.num_players):
         for _ in range(share):
@@ -558,7 +558,7 @@ def deal(state: Any, streams: Any, rules: Any) -> None:
     streams.deal = position
     state.burned = deck
     state.graveyard = _ZERO
-    state.batch[:] = 0
+    state.dealt = rules.deck
     state.rounds = 0
     state.participants = state.offenders = 0
     state.phase = SKIRMISH

@@ -4,8 +4,9 @@ A *view* of a seat is a game of dtype STATE in which nothing is left of what tha
 the cards that lie hidden from it are sorted into their piles in the order of their indices, pool by
 pool. So views are equal exactly if the seat knows the same. A *pool* is a set of hidden cards that
 can be told apart by nothing: those dealt at the start and not yet revealed, whoever holds them, and
-for each owner those of each batch, see ``rules.py``. A *redeal* shuffles each pool over the same
-places, which is a uniform draw from the deals consistent with the view.
+for each owner those of the last batch recycled and of the one before (older ones are in hand for
+certain, see ``rules.py``). A *redeal* shuffles each pool over the same places, which is a uniform
+draw from the deals consistent with the view.
 """
 
 from __future__ import annotations
@@ -14,24 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from deck_of_spies_env.compiled import deposit_bits, entry_point, kernel, lowest_bit_index, popcount
+from deck_of_spies_env.compiled import deposit_bits, entry_point, kernel, popcount
 from deck_of_spies_env.random_streams import pick_uniform
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
-_NOBODY = -1
-
-
-@kernel
-def of_batch(state: Any, pile: np.uint64, batch: int) -> np.uint64:
-    """The cards of a face-down pile that belong to a batch."""
-    found, left = _ZERO, pile
-    while left != _ZERO:
-        card = lowest_bit_index(left)
-        if state.batch[np.int64(card)] == batch:
-            found |= _ONE << card
-        left &= left - _ONE
-    return found
 
 
 @kernel
@@ -81,12 +69,9 @@ def _reassign_of(
 
 
 @kernel
-def dealt_pool(state: Any, rules: Any, seat: int) -> np.uint64:
+def dealt_pool(state: Any, seat: int) -> np.uint64:
     """The cards dealt at the start that a seat has not seen yet, whoever holds them."""
-    pool = state.burned
-    for owner in range(rules.num_players):
-        pool |= of_batch(state, hidden_of(state, seat, owner), 0)
-    return pool
+    return state.dealt & ~state.hand[seat]
 
 
 @kernel
@@ -99,19 +84,14 @@ def reassign(state: Any, rules: Any, seat: int, streams: Any) -> None:
         seat: who looks.
         streams: record of dtype STREAMS, whose position ``deal`` moves on, or None.
     """
-    pool = left = dealt_pool(state, rules, seat)
+    pool = left = dealt_pool(state, seat)
     for owner in range(rules.num_players):
         left = _reassign_of(state, seat, owner, pool, left, streams)
-    if state.burned != _ZERO:
-        state.burned = left
+    state.burned = left
     for owner in range(rules.num_players):
-        recycled = hidden_of(state, seat, owner)
-        recycled &= ~of_batch(state, recycled, 0)
-        while recycled != _ZERO:
-            batch = int(state.batch[np.int64(lowest_bit_index(recycled))])
-            pool = of_batch(state, recycled, batch)
+        hidden = hidden_of(state, seat, owner)
+        for pool in (state.latest[owner] & hidden, state.previous[owner] & hidden):
             _reassign_of(state, seat, owner, pool, pool, streams)
-            recycled ^= pool
 
 
 @entry_point
