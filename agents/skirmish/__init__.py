@@ -37,7 +37,8 @@ REGISTRY: dict[str, Entry] = {
     ),
     "smmcts": Entry(
         "agents.skirmish.smmcts:make",
-        "simultaneous-move tree search with regret matching; smmcts:budget=N takes N iterations",
+        "simultaneous-move tree search with regret matching; smmcts:budget=N takes N iterations "
+        "(2048)",
         options={"budget": whole_number},
     ),
     "ppo": Entry(
