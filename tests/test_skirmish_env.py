@@ -639,6 +639,21 @@ def test_a_forks_seed_is_never_the_games_own() -> None:
     assert len(first) != len(own) or not np.array_equal(first[-1][0], own[-1][0])
 
 
+def test_a_redeal_keeps_what_the_learner_knows_and_nothing_else() -> None:
+    env = midgame(opponents="random")
+    state, hands, hidden = env.get_state(), set(), set()
+    for seed in range(12):
+        twin = env.redeal(seed)
+        assert (twin.zones(), twin.seat, twin.phase) == (env.zones(), env.seat, env.phase)
+        assert np.array_equal(twin.action_masks(), env.action_masks())
+        hands.add(twin.table()["hand"][env.seat])
+        hidden.add(str(twin.table()["hand"]))
+        finish(twin)
+    assert len(hands) == 1
+    assert len(hidden) > 6
+    assert env.get_state() == state
+
+
 def test_a_fork_rotates_on() -> None:
     fork = midgame().fork(0)
     fork.reset()

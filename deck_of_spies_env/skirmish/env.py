@@ -190,18 +190,21 @@ class SkirmishEnv(gym.Env[Observation, np.int64]):
         self._table.restore(state)
 
     def fork(self, seed: int) -> SkirmishEnv:
-        """An independent copy of the position with fresh streams, for planning.
+        """An independent copy of the position with fresh streams.
 
-        All hidden cards stay where they are. No seed gives the streams of a game, not even the
-        game's own. Agent objects are copied, and the copies reset.
+        All hidden cards stay where they are, so it tells more than the learner may know: planners
+        take :meth:`redeal`. No seed gives the streams of a game, not even the game's own. Agent
+        objects are copied, and the copies reset.
         """
-        seat, render_mode = self._fixed_seat, self.render_mode
-        twin = SkirmishEnv(self.num_players, "high", seat, self.rules, render_mode)
-        twin.spec = self.spec
-        twin._table = self._table.fork(seed)
-        twin._opponents = self._opponents.copy()
-        twin._opponents.begin(twin._table)
-        return twin
+        return self._at(self._table.fork(seed))
+
+    def redeal(self, seed: int) -> SkirmishEnv:
+        """A fork in which all cards that the learner can't know are dealt anew, for planning.
+
+        The position is drawn uniformly from those consistent with what the learner may know: its
+        observation stays as it is.
+        """
+        return self._at(self._table.redeal(self.seat, seed))
 
     # --- Helpers ---
 
@@ -216,3 +219,12 @@ class SkirmishEnv(gym.Env[Observation, np.int64]):
         elif table.is_over or table.illegal_action == "raise":
             raise IllegalActionError(f"seat {seat}: {why_illegal(table.state, seat, action)}")
         return actions
+
+    def _at(self, table: Table) -> SkirmishEnv:
+        seat, render_mode = self._fixed_seat, self.render_mode
+        twin = SkirmishEnv(self.num_players, "high", seat, self.rules, render_mode)
+        twin.spec = self.spec
+        twin._table = table
+        twin._opponents = self._opponents.copy()
+        twin._opponents.begin(table)
+        return twin
