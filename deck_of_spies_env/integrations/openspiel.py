@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyspiel as _pyspiel
 
 from deck_of_spies_env.skirmish import rules as rules_module
-from deck_of_spies_env.skirmish.actions import NUM_ACTIONS, decode
+from deck_of_spies_env.skirmish.actions import NUM_ACTIONS, decode, encode
 from deck_of_spies_env.skirmish.chance import deals_of, outcomes_of
 from deck_of_spies_env.skirmish.games import show_states, write_payoffs_of
 from deck_of_spies_env.skirmish.observations import observation_high, observation_layout
@@ -36,6 +36,12 @@ DEFAULTS: dict[str, Any] = {
 """A deck of seven cards: three each, of which the hands are made, and one burned."""
 
 _MOST_OUTCOMES = 4096
+_ENTRIES = [
+    f"{name}.{entry}"
+    for name, place in observation_layout(NUM_PLAYERS).items()
+    for entry in range(place.stop - place.start)
+]
+"""A name for each entry of an observation."""
 
 GAME_TYPE = pyspiel.GameType(
     short_name=SHORT_NAME,
@@ -165,11 +171,9 @@ class SmallSkirmishState(pyspiel.State):
         return rows[0], masks[0]
 
     def seen(self, player: int) -> str:
-        """What a player sees, as text: the fields that are not all 0."""
+        """What a player sees, as text: the entries that are not 0."""
         row = self.observation(player)[0]
-        fields = observation_layout(NUM_PLAYERS).items()
-        shown = ((name, "".join(map(str, row[place]))) for name, place in fields)
-        return " ".join(f"{name}:{text}" for name, text in shown if text.strip("0"))
+        return " ".join(f"{_ENTRIES[entry]}={row[entry]}" for entry in np.flatnonzero(row))
 
     def __str__(self) -> str:
         """What both have seen and done."""
@@ -223,24 +227,127 @@ Probabilities = Callable[
 ]
 
 
-def tabular(game: Any, probabilities: Probabilities) -> Any:
-    """An agent as OpenSpiel's tabular policy of the turn-based game.
+class InformationSet(NamedTuple):
+    """What a player knows at some decision.
 
-    Args:
-        game: of load_small_skirmish, converted by pyspiel.convert_to_turn_based.
-        probabilities: observations int8 (N, d) and masks bool (N, 15) to probabilities (N, 15).
+    Attributes:
+        player: who decides.
+        observation: int8 (d,), as the environments show it.
+        mask: bool (15,), the legal actions, two or more.
+        actions: legal action -> OpenSpiel's number of it in the extensive form.
     """
-    from open_spiel.python import policy  # noqa: PLC0415
 
-    table = policy.TabularPolicy(game)
-    observations, masks = [], []
-    for state in table.states:
-        base = state.simultaneous_state() if hasattr(state, "simultaneous_state") else state
-        observation, mask = base.observation(state.current_player())
-        observations.append(observation)
-        masks.append(mask.astype(np.bool_))
-    table.action_probability_array[:] = probabilities(np.array(observations), np.array(masks))
-    return table
+    player: int
+    observation: npt.NDArray[np.int8]
+    mask: npt.NDArray[np.bool_]
+    actions: dict[int, int]
+
+
+class ExtensiveForm(NamedTuple):
+    """The same game as a tree that OpenSpiel holds itself, so that it is solved fast.
+
+    Attributes:
+        game: of OpenSpiel's ``efg_game``.
+        information_sets: by OpenSpiel's information state string.
+    """
+
+    game: Any
+    information_sets: dict[str, InformationSet]
+
+    def nash_conv(self, probabilities: Probabilities) -> float:
+        """NashConv of an agent that plays both sides: what best answers would gain on it.
+
+        Args:
+            probabilities: observations int8 (N, d) and masks bool (N, 15) to (N, 15).
+        """
+        return pyspiel.nash_conv(self.game, self.table(probabilities))
+
+    def table(self, probabilities: Probabilities) -> dict[str, list[tuple[int, float]]]:
+        """An agent as OpenSpiel's table of a policy."""
+        sets = list(self.information_sets.values())
+        observations = np.array([one.observation for one in sets])
+        chances = probabilities(observations, np.array([one.mask for one in sets]))
+        return {
+            name: [(number, float(row[action])) for action, number in one.actions.items()]
+            for (name, one), row in zip(self.information_sets.items(), chances, strict=True)
+        }
+
+
+def extensive_form(game: Any) -> ExtensiveForm:
+    """Write a game of load_small_skirmish out as a tree, and read it into OpenSpiel.
+
+    Who has one legal action only makes no decision in it.
+    """
+    writer = _TreeWriter()
+    writer.write(game.new_initial_state())
+    tree = pyspiel.load_efg_game("\n".join(writer.lines) + "\n")
+    found: dict[str, InformationSet] = {}
+    waiting = [tree.new_initial_state()]
+    while waiting:
+        state = waiting.pop()
+        waiting += [state.child(action) for action in state.legal_actions()]
+        if state.is_terminal() or state.is_chance_node():
+            continue
+        name = state.information_state_string()
+        if name not in found:
+            number = int(name.rpartition("-")[2])
+            player, observation, mask = writer.told[number]
+            numbers = {encode(state.action_to_string(a)): a for a in state.legal_actions()}
+            found[name] = InformationSet(player, observation, mask, numbers)
+    return ExtensiveForm(tree, found)
+
+
+class _TreeWriter:
+    """Writes a tree in Gambit's format, node by node, children after their parents."""
+
+    def __init__(self) -> None:
+        players = " ".join(f'"player {player}"' for player in range(NUM_PLAYERS))
+        self.lines = [f'EFG 2 R "small Skirmish" {{ {players} }}']
+        self.told: list[tuple[int, npt.NDArray[np.int8], npt.NDArray[np.bool_]]] = []
+        self._sets: dict[tuple[int, str], tuple[int, int]] = {}
+        self._counts = [0] * NUM_PLAYERS
+        self._num_ends = self._num_chances = 0
+
+    def write(self, state: SmallSkirmishState) -> None:
+        """A node and all that follows."""
+        if state.is_terminal():
+            self._num_ends += 1
+            paid = " ".join(map(repr, state.returns()))
+            self.lines.append(f't "" {self._num_ends} "" {{ {paid} }}')
+        elif state.is_chance_node():
+            self._write_chance(state)
+        else:
+            self._write_decision(state, [])
+
+    def _write_chance(self, state: SmallSkirmishState) -> None:
+        outcomes = state.chance_outcomes()
+        if len(outcomes) > 1:
+            self._num_chances += 1
+            shown = " ".join(f'"{action}" {chance!r}' for action, chance in outcomes)
+            self.lines.append(f'c "" {self._num_chances} "" {{ {shown} }} 0')
+        for action, _ in outcomes:
+            self.write(state.child(action))
+
+    def _write_decision(self, state: SmallSkirmishState, chosen: list[int]) -> None:
+        player = len(chosen)
+        if player == NUM_PLAYERS:
+            after = state.clone()
+            after.apply_actions(chosen)
+            self.write(after)
+            return
+        observation, mask = state.observation(player)
+        legal = np.flatnonzero(mask).tolist()
+        if len(legal) > 1:
+            key = player, state.recalled[player]
+            if key not in self._sets:
+                self._counts[player] += 1  # Gambit numbers the sets of each player from 1
+                self._sets[key] = self._counts[player], len(self.told)
+                self.told.append((player, observation, mask.astype(np.bool_)))
+            number, name = self._sets[key]
+            shown = " ".join(f'"{decode(action)}"' for action in legal)
+            self.lines.append(f'p "" {player + 1} {number} "{name}" {{ {shown} }} 0')
+        for action in legal:
+            self._write_decision(state, [*chosen, action])
 
 
 if SHORT_NAME not in pyspiel.registered_names():
