@@ -26,6 +26,12 @@ SNAPSHOT = np.dtype([("state", STATE), ("streams", STREAMS)], align=True)
 
 ILLEGAL_ACTION_MODES = ("raise", "lose")
 
+NO_OUTCOME, WIN, SHARED, LOSS, ILLEGAL_ACTION = 0, 1, 2, 3, 4
+OUTCOMES = ("", "win", "shared", "loss", "illegal_action")
+"""Names of the outcome codes; the first stands for a game that goes on."""
+
+_OUTCOME_NAMES = np.array([name or None for name in OUTCOMES], dtype=object)
+
 SETUP = np.dtype(
     [
         ("rules", RULES),
@@ -136,31 +142,52 @@ def show_games(
                 table.write_action_mask(state, seat, masks[i, seat])
 
 
+@kernel
+def _margin(totals: Any, seat: int) -> np.int64:
+    """A seat's total less the best of the others', int64 (n,)."""
+    best = np.int64(-1)
+    for other in range(len(totals)):
+        if other != seat:
+            best = max(best, totals[other])
+    return totals[seat] - best
+
+
 @entry_point
-def judge_games(records: Any, setup: Any, totals: Any, winning: Any, truncated: Any) -> None:
+def judge_games(
+    records: Any, setup: Any, outcomes: Any, totals: Any, margins: Any, rounds: Any, truncated: Any
+) -> None:
     """Write how games ended, 0 for those that go on.
 
     Args:
         records: shape (N,), dtype SNAPSHOT.
         setup: shape (1,), dtype SETUP.
+        outcomes: int8 (N, n), codes of OUTCOMES.
         totals: int64 (N, n), what each seat holds; 0 for seats that do not count (S9).
-        winning: bool (N, n), who wins or shares the win.
+        margins: int64 (N, n), points more than the best of the others.
+        rounds: int64 (N, n), played.
         truncated: bool (N,), which games the round limit cut off (S10).
     """
     rules = setup[0].rules
     for i in range(records.shape[0]):
         state = records[i].state
-        over = state.phase == game.OVER
-        totals[i, :] = 0
-        winning[i, :] = False
-        truncated[i] = over and state.offenders == 0 and game.eliminated(state, rules) == 0
-        if not over:
+        outcomes[i, :] = NO_OUTCOME
+        totals[i, :] = margins[i, :] = rounds[i, :] = 0
+        truncated[i] = False
+        if state.phase != game.OVER:
             continue
+        truncated[i] = state.offenders == 0 and game.eliminated(state, rules) == 0
         counting, best = game.scored(state, rules), game.winners(state, rules)
+        winning = WIN if game.is_single(best) else SHARED
         for seat in range(rules.num_players):
-            if (counting >> np.uint8(seat)) & np.uint8(1):
+            bit = np.uint8(1 << seat)
+            if counting & bit:
                 totals[i, seat] = game.holdings(state, seat)
-            winning[i, seat] = (best >> np.uint8(seat)) & np.uint8(1) != 0
+            outcomes[i, seat] = winning if best & bit else LOSS
+            if state.offenders & bit:
+                outcomes[i, seat] = ILLEGAL_ACTION
+            rounds[i, seat] = state.rounds
+        for seat in range(rules.num_players):
+            margins[i, seat] = _margin(totals[i], seat)
 
 
 @entry_point
@@ -384,24 +411,16 @@ class Games:
             more than the best of the others; ``rounds`` (int64 (N, n)); ``truncated`` (bool (N,)).
         """
         shape = len(self), self.num_players
-        totals, winning = np.empty(shape, np.int64), np.empty(shape, np.bool_)
+        outcomes = np.empty(shape, np.int8)
+        totals, margins, rounds = (np.empty(shape, np.int64) for _ in range(3))
         truncated = np.empty(len(self), np.bool_)
-        judge_games(self.records, self._setup, totals, winning, truncated)
-        over = (self.states["phase"] == game.OVER)[:, None]
-        alone = winning & (winning.sum(axis=1, keepdims=True) == 1)
-        offends = (self.states["offenders"][:, None] >> np.arange(self.num_players)) & 1 != 0
-        outcome = np.full(shape, None, dtype=object)
-        outcome[np.broadcast_to(over, shape)] = "loss"
-        outcome[winning] = "shared"
-        outcome[alone] = "win"
-        outcome[offends] = "illegal_action"
-        rounds = np.where(over, self.states["rounds"][:, None], 0)
+        judge_games(self.records, self._setup, outcomes, totals, margins, rounds, truncated)
         return {
-            "outcome": outcome,
-            "is_success": alone,
+            "outcome": _OUTCOME_NAMES[outcomes],
+            "is_success": outcomes == WIN,
             "total": totals,
-            "margin": _margins(totals),
-            "rounds": np.broadcast_to(rounds, shape).astype(np.int64),
+            "margin": margins,
+            "rounds": rounds,
             "truncated": truncated,
         }
 
@@ -447,10 +466,3 @@ class Games:
         listed = ", ".join(str(index) for index in tables[:_MOST_LISTED])
         more = f" and {len(tables) - _MOST_LISTED} more" if len(tables) > _MOST_LISTED else ""
         return IllegalActionError(f"illegal actions in envs {listed}{more}; env {first}, {why}")
-
-
-def _margins(totals: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """int64 (N, n): each total less the best of the others."""
-    best_two = np.sort(totals, axis=1)[:, -2:]
-    is_best = totals == best_two[:, 1:]
-    return totals - np.where(is_best, best_two[:, :1], best_two[:, 1:])
