@@ -10,7 +10,6 @@ to is told by the numbers of ``hidden`` (see ``views.py``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -25,30 +24,13 @@ from deck_of_spies_env.compiled import (
     store_8_bytes,
     store_16_nibbles,
 )
+from deck_of_spies_env.layouts import Field, high_of, layout_of, table_of
 from deck_of_spies_env.skirmish import cards
 from deck_of_spies_env.skirmish import rules as game
 from deck_of_spies_env.skirmish.views import dealt_pool
 
 MOST_ROUNDS_SHOWN = 127
 _CARDS_OF_A_RANK = 4
-
-
-@dataclass(frozen=True)
-class Field:
-    """One named field of an observation.
-
-    Attributes:
-        name: key of the layout.
-        width: number of entries.
-        high: largest value of an entry; the lowest is 0.
-        meaning: one line for the documentation.
-    """
-
-    name: str
-    width: int
-    high: int
-    meaning: str
-
 
 _OF_THE_TABLE = (
     Field("hand", cards.NUM_RANKS, game.HAND_SIZE, "the observer's hand"),
@@ -99,34 +81,17 @@ def observation_fields(num_players: int = 2) -> tuple[Field, ...]:
 
 def observation_layout(num_players: int = 2) -> dict[str, slice]:
     """Name -> slice of the observation vector."""
-    layout: dict[str, slice] = {}
-    start = 0
-    for field in observation_fields(num_players):
-        layout[field.name] = slice(start, start + field.width)
-        start += field.width
-    return layout
+    return layout_of(observation_fields(num_players))
 
 
 def observation_high(num_players: int = 2) -> npt.NDArray[np.int8]:
     """Largest value of each entry, int8 of shape (d,); the lowest is 0 throughout."""
-    fields = observation_fields(num_players)
-    return np.repeat(
-        np.array([field.high for field in fields], dtype=np.int8),
-        [field.width for field in fields],
-    )
+    return high_of(observation_fields(num_players))
 
 
 def layout_table(num_players: int = 2) -> str:
     """The layout as a markdown table, as in ``docs/skirmish.md``."""
-    layout = observation_layout(num_players)
-    lines = ["| field | slice | width | values | meaning |", "|---|---|---|---|---|"]
-    for field in observation_fields(num_players):
-        place = layout[field.name]
-        lines.append(
-            f"| `{field.name}` | {place.start}:{place.stop} | {field.width} | 0-{field.high} "
-            f"| {field.meaning} |"
-        )
-    return "\n".join(lines) + "\n"
+    return table_of(observation_fields(num_players))
 
 
 LAYOUT = observation_layout(2)

@@ -17,12 +17,13 @@ made anew only when it is empty, and stakes are of the last two at most.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from deck_of_spies_env.checks import as_rule_set
 from deck_of_spies_env.compiled import (
     by_field,
     extract_bits,
@@ -113,18 +114,7 @@ class Rules:
         Raises:
             ValueError: an unknown or ill-typed field, or no mapping at all.
         """
-        if rules is None:
-            return cls()
-        if isinstance(rules, Rules):
-            return rules
-        # Callers hand over what a user wrote in a config file.
-        if not isinstance(rules, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ValueError(f"rules must be a Rules or a mapping of its fields, got {rules!r}")
-        known = [field.name for field in fields(cls)]
-        for name in rules:
-            if name not in known:
-                raise ValueError(f"rules: unknown field {name!r}; there are {', '.join(known)}")
-        return cls(**rules)
+        return as_rule_set(cls, rules)
 
     def record(self, num_players: int) -> npt.NDArray[Any]:
         """For kernels: an array of shape ``(1,)`` and dtype :data:`RULES`.

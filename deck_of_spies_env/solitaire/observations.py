@@ -15,7 +15,6 @@ zone (bit i for card index i), and one of the top spy's card with the phases abo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +22,7 @@ import numpy.typing as npt
 
 from deck_of_spies_env import cards
 from deck_of_spies_env.compiled import kernel, lowest_bit_index, popcount, store_64_flags
+from deck_of_spies_env.layouts import Field, high_of, layout_of, table_of
 from deck_of_spies_env.solitaire import rules as game
 
 RECALL, TABLE = 0, 1
@@ -35,24 +35,6 @@ PACKED_WORDS = ("hand", "draw_discard", "draw_deck", "spy_deck", "spy_discard", 
 
 PACKED_ACT, PACKED_RETIRE = cards.NUM_CARDS, cards.NUM_CARDS + 1
 """Bits of the word ``spy`` that are set in the phases act and retire."""
-
-
-@dataclass(frozen=True)
-class Field:
-    """One named field of an observation.
-
-    Attributes:
-        name: key of the layout.
-        width: number of entries.
-        high: largest value of an entry; the lowest is 0.
-        meaning: one line for the documentation.
-    """
-
-    name: str
-    width: int
-    high: int
-    meaning: str
-
 
 _SEEN_BY_ALL = (
     Field("hand", cards.NUM_CARDS, 1, "cards in hand"),
@@ -93,34 +75,17 @@ def observation_fields(observation: str = "recall", hand_size: int = 5) -> tuple
 
 def observation_layout(observation: str = "recall", hand_size: int = 5) -> dict[str, slice]:
     """Name -> slice of the observation vector, for any kind and hand size (see the fields)."""
-    layout: dict[str, slice] = {}
-    start = 0
-    for field in observation_fields(observation, hand_size):
-        layout[field.name] = slice(start, start + field.width)
-        start += field.width
-    return layout
+    return layout_of(observation_fields(observation, hand_size))
 
 
 def observation_high(observation: str = "recall", hand_size: int = 5) -> npt.NDArray[np.int8]:
     """Largest value of each entry, int8 of shape (d,); the lowest is 0 throughout."""
-    fields = observation_fields(observation, hand_size)
-    return np.repeat(
-        np.array([field.high for field in fields], dtype=np.int8),
-        [field.width for field in fields],
-    )
+    return high_of(observation_fields(observation, hand_size))
 
 
 def layout_table(observation: str = "recall", hand_size: int = 5) -> str:
     """The layout as a markdown table, as in ``docs/environment.md``."""
-    layout = observation_layout(observation, hand_size)
-    lines = ["| field | slice | width | values | meaning |", "|---|---|---|---|---|"]
-    for field in observation_fields(observation, hand_size):
-        place = layout[field.name]
-        lines.append(
-            f"| `{field.name}` | {place.start}:{place.stop} | {field.width} | 0-{field.high} "
-            f"| {field.meaning} |"
-        )
-    return "\n".join(lines) + "\n"
+    return table_of(observation_fields(observation, hand_size))
 
 
 LAYOUT = observation_layout("recall")

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deck_of_spies_env import cards
+from deck_of_spies_env.checks import as_rule_set
 from deck_of_spies_env.compiled import (
     deposit_bits,
     extract_bits,
@@ -93,18 +94,7 @@ class Rules:
         Raises:
             ValueError: an unknown or ill-typed field, or no mapping at all.
         """
-        if rules is None:
-            return cls()
-        if isinstance(rules, Rules):
-            return rules
-        # Callers hand over what a user wrote in a config file.
-        if not isinstance(rules, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ValueError(f"rules must be a Rules or a mapping of its fields, got {rules!r}")
-        known = [field.name for field in fields(cls)]
-        for name in rules:
-            if name not in known:
-                raise ValueError(f"rules: unknown field {name!r}; there are {', '.join(known)}")
-        return cls(**rules)
+        return as_rule_set(cls, rules)
 
     @cached_property
     def record(self) -> npt.NDArray[Any]:
