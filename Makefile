@@ -52,7 +52,7 @@ train: install  ## train the main recipe from scratch (under an hour on 2 cores)
 
 judge: install  ## the measured tables of the README: every agent on held-out deals (minutes)
 	$(BIN)/python evaluate.py --agents linear greedy random --deals 20000
-	$(BIN)/python evaluate.py --agents afterstate ppo ppo:objective=keys --deals 100000
+	$(BIN)/python evaluate.py --agents afterstate ppo ppo:objective=keys ppo:objective=perfect --deals 100000
 	$(BIN)/python evaluate.py --agents rollout --deals 2000
 	$(BIN)/python evaluate.py --agents search --deals 10000
 

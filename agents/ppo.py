@@ -1,7 +1,8 @@
 """``ppo``: a network trained by MaskablePPO, played deterministically.
 
-``ppo`` is the shipped model, ``ppo=PATH`` that of a run directory or a model file. Another model
-that is shipped was trained for Key Spies: ``ppo:objective=keys``.
+``ppo`` is the shipped model, ``ppo=PATH`` that of a run directory or a model file. Other models that
+are shipped were trained for Key Spies, ``ppo:objective=keys``, and for all twelve of them,
+``ppo:objective=perfect``.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from deck_of_spies_env.solitaire.rules import OVER, Rules
 SHIPPED = {
     "win": MODELS / f"ppo{PPO_SUFFIX}",
     "keys": MODELS / f"ppo_keys{PPO_SUFFIX}",
+    "perfect": MODELS / f"ppo_perfect{PPO_SUFFIX}",
 }
 """The models that come with the project, by objective."""
 _CHUNK = 4096

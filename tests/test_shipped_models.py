@@ -21,6 +21,7 @@ LEAST = {
     "afterstate": (0.972, 9.45),
     "ppo": (0.965, 9.25),
     "ppo:objective=keys": (0.955, 9.2),
+    "ppo:objective=perfect": (0.96, 9.25),
 }
 """Win rate and mean Key Spies."""
 
