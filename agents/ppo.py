@@ -1,7 +1,7 @@
 """``ppo``: a network trained by MaskablePPO, played deterministically.
 
-``ppo`` is the shipped model, ``ppo=PATH`` that of a run directory or a model file. Other models that
-are shipped were trained for Key Spies, ``ppo:objective=keys``, and for all twelve of them,
+``ppo`` is the shipped model, ``ppo=PATH`` that of a run directory or a model file. Other models
+that are shipped were trained for Key Spies, ``ppo:objective=keys``, and for all twelve of them,
 ``ppo:objective=perfect``.
 """
 
