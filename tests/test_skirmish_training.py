@@ -318,7 +318,7 @@ def test_bad_configurations_are_named(argument: str, named: str) -> None:
 
 
 def test_shipped_configurations_are_sound() -> None:
-    for path in Path("configs").glob("skirmish_*.yaml"):
+    for path in (Path(__file__).parents[1] / "configs").glob("skirmish_*.yaml"):
         config, _, _ = read_command_line(["--config", str(path)])
         assert config.env.is_skirmish
         assert config.num_rows * config.ppo.n_steps % config.ppo.batch_size == 0
