@@ -41,7 +41,7 @@ USER_ERROR = 2
 INTERRUPTED = 130
 BANK = "test"
 SOLITAIRE_AGENTS = ["ppo", "greedy", "random"]
-SKIRMISH_AGENTS = ["ppo", "intrigue", "rank", "random"]
+SKIRMISH_AGENTS = ["matrix", "intrigue", "rank", "random"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -22,10 +22,11 @@ import numpy.typing as npt
 
 from agents.rollout_kernels import choose_by_playouts
 from deck_of_spies_env.agent import Actions, BatchAgent
+from deck_of_spies_env.checks import check_count
 from deck_of_spies_env.compiled import compiling
 from deck_of_spies_env.random_streams import fork_streams
 from deck_of_spies_env.solitaire.actions import action_table
-from deck_of_spies_env.solitaire.games import SNAPSHOT, check_count, states_from_recall
+from deck_of_spies_env.solitaire.games import SNAPSHOT, states_from_recall
 from deck_of_spies_env.solitaire.rules import Rules
 
 DEFAULT_BUDGET = 64

@@ -17,6 +17,7 @@ from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 
 from agents import MODELS, AgentError
 from agents.model_files import PPO_SUFFIX, model_file
+from agents.skirmish.planning import drawn_from
 from agents.skirmish.uniforms import uniforms_of
 from agents.training.models import load_skirmish_policy
 from deck_of_spies_env.agent import Actions, BatchAgent
@@ -77,14 +78,8 @@ class SkirmishPPOAgent(BatchAgent):
         probabilities = np.where(action_masks, self.probabilities(observations, action_masks), 0)
         if self._greedy:
             return probabilities.argmax(axis=1)
-        reached = probabilities.cumsum(axis=1, dtype=np.float64)
-        passed = reached <= uniforms[:, None] * reached[:, -1:]
-        # The sums stay level over illegal actions, so what is passed ends before a legal one.
-        return np.minimum(passed.sum(axis=1), _last_legal(action_masks))
-
-
-def _last_legal(action_masks: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    return action_masks.shape[1] - 1 - action_masks[:, ::-1].argmax(axis=1)
+        chances = probabilities.astype(np.float64)
+        return drawn_from(chances / chances.sum(axis=1, keepdims=True), uniforms)
 
 
 def make(rules: Rules, path: Path | None, num_players: int, mode: bool = False) -> SkirmishPPOAgent:

@@ -18,8 +18,9 @@ import numpy.typing as npt
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvIndices
 
 from deck_of_spies_env.agent import Agent
+from deck_of_spies_env.checks import check_count
 from deck_of_spies_env.skirmish.actions import NUM_ACTIONS, WAIT
-from deck_of_spies_env.skirmish.games import Games, check_count, compile_engine, write_margins
+from deck_of_spies_env.skirmish.games import Games, compile_engine, write_margins
 from deck_of_spies_env.skirmish.rules import Rules
 
 SHAPINGS = ("points",)

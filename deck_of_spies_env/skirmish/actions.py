@@ -89,7 +89,7 @@ def why_illegal(state: Any, seat: int, action: int) -> str:
     if not fights or not hand:
         why = "it has no card to commit" if fights else "it takes no part in the War"
         return f"action {action} ({decode(action)}) is illegal: {why}, so it must wait ({WAIT})"
-    held = ", ".join(sorted({RANKS[index >> 2] for index in range(54) if hand >> index & 1}))
+    held = ", ".join(RANKS[rank] for rank in range(NUM_RANKS) if hand >> (4 * rank) & 0b1111)
     if action == WAIT:
         return f"action {WAIT} (wait) is illegal: it must commit one of {held}"
     return f"action {action} is illegal: no {decode(action)} in hand, there are {held}"

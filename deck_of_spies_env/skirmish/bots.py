@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deck_of_spies_env.agent import Actions, BatchAgent
-from deck_of_spies_env.compiled import compiling, entry_point, kernel
+from deck_of_spies_env.compiled import compiling, entry_point, kernel, popcount
 from deck_of_spies_env.skirmish import cards
 from deck_of_spies_env.skirmish import observations as fields
 from deck_of_spies_env.skirmish import rules as game
@@ -60,7 +60,8 @@ def write_committed_chances(row: Any, player: int, out: Any) -> None:
     first = fields.PLAYER + player * fields.PLAYER_WIDTH
     out[:] = 0.0
     hidden = first + fields.HIDDEN_NUMBERS
-    hand, dealt, recycled = row[hidden], row[hidden + 1], row[hidden + 2]
+    hand = row[hidden + fields.IN_HAND]
+    dealt, recycled = row[hidden + fields.HAND_DEALT], row[hidden + fields.HAND_RECYCLED]
     if hand == 0:
         return
     known = 0
@@ -90,38 +91,19 @@ def _share_by_value(mine: int, theirs: Any, num_players: int) -> float:
 
 
 @kernel
-def _share_of_pot(ranks: Any, num_players: int) -> float:
-    """S3: the observer's share of the pot, given all ranks; Wars are won by any of those in it."""
-    everyone = aces = jacks = best = tied = mine = 0
-    royalty = joker = False
-    top = -1
-    for player in range(num_players):
-        rank = ranks[player]
-        everyone += 1
-        joker = joker or rank == _JOKER
-        aces += rank == cards.ACE
-        jacks += rank == cards.JACK
-        royalty = royalty or (cards.QUEEN <= rank <= cards.KING)
-        if rank > top:
-            top, tied = rank, 1
-        elif rank == top:
-            tied += 1
-    mine = ranks[0]
-    if joker:
-        return 1.0 / everyone
-    if aces > 0 and royalty:
-        best = cards.JACK if jacks > 0 else cards.ACE
-        tied = jacks if jacks > 0 else aces
-    else:
-        best = top
-    return 1.0 / tied if mine == best else 0.0
+def _share_of_pot(committed: Any, num_players: int) -> float:
+    """The observer's share of the pot, given all cards; Wars are won by any of those in them."""
+    fighting = game.contenders(committed, num_players)
+    if fighting & np.uint64(1) == 0:
+        return 0.0
+    return 1.0 / popcount(np.uint64(fighting))
 
 
 @kernel
-def _expected_gain(mine: int, theirs: Any, num_players: int, ranks: Any) -> float:
+def _expected_gain(mine: int, theirs: Any, num_players: int, committed: Any) -> float:
     """Points that the observer can expect to gain by a rank, over what others may commit."""
     gain = 0.0
-    ranks[0] = mine
+    committed[0] = mine << 2  # any card of the rank
     combinations = _NUM_RANKS ** (num_players - 1)
     for combination in range(combinations):
         chance, rest, pot = 1.0, combination, value_of(mine)
@@ -129,10 +111,10 @@ def _expected_gain(mine: int, theirs: Any, num_players: int, ranks: Any) -> floa
             rank = rest % _NUM_RANKS
             rest //= _NUM_RANKS
             chance *= theirs[player, rank]
-            ranks[player] = rank
+            committed[player] = rank << 2
             pot += value_of(rank)
         if chance > 0.0:
-            gain += chance * (_share_of_pot(ranks, num_players) * pot - value_of(mine))
+            gain += chance * (_share_of_pot(committed, num_players) * pot - value_of(mine))
     return gain
 
 
@@ -168,7 +150,7 @@ def choose_by_intrigue(rows: Any, masks: Any, actions: Any) -> None:
     """``intrigue``: as choose_by_rank. In a War, where sums count, it commits by value."""
     num_players = fields.num_players_of(rows.shape[1])
     theirs = np.zeros((game.MAX_PLAYERS, _NUM_RANKS))
-    ranks = np.zeros(game.MAX_PLAYERS, np.int64)
+    committed = np.zeros(game.MAX_PLAYERS, np.int64)
     for i in range(rows.shape[0]):
         if masks[i, WAIT]:
             actions[i] = WAIT
@@ -182,7 +164,7 @@ def choose_by_intrigue(rows: Any, masks: Any, actions: Any) -> None:
                 if in_war:
                     gain = float(value_of(rank))
                 else:
-                    gain = _expected_gain(rank, theirs, num_players, ranks)
+                    gain = _expected_gain(rank, theirs, num_players, committed)
                 if gain > best:
                     best, chosen = gain, rank
         actions[i] = chosen

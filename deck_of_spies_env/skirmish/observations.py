@@ -31,6 +31,7 @@ from deck_of_spies_env.skirmish.views import dealt_pool
 
 MOST_ROUNDS_SHOWN = 127
 _CARDS_OF_A_RANK = 4
+_NUM_HIDDEN = 8  # the bytes of a word; they are named by HIDDEN
 
 _OF_THE_TABLE = (
     Field("hand", cards.NUM_RANKS, game.HAND_SIZE, "the observer's hand"),
@@ -45,7 +46,7 @@ _OF_A_PLAYER = (
     Field("known", cards.NUM_RANKS, _CARDS_OF_A_RANK, "recycled cards that must be in hand"),
     Field("previous", cards.NUM_RANKS, _CARDS_OF_A_RANK, "older ones, if some have been staked"),
     Field("recycled", cards.NUM_RANKS, _CARDS_OF_A_RANK, "unseen of those recycled last"),
-    Field("hidden", 8, cards.NUM_CARDS, "numbers of cards: see HIDDEN"),
+    Field("hidden", _NUM_HIDDEN, cards.NUM_CARDS, "numbers of cards: see HIDDEN"),
     Field("participant", 1, 1, "fights in the War"),
 )
 
@@ -62,6 +63,13 @@ HIDDEN = (
 """Entries of ``hidden``: the sizes of the hand, the Supply and the face-down stakes; how many of
 each were dealt at the start, and how many of hand and stakes are of the batch recycled last. A
 Supply is all dealt or all of that batch, as it is made anew only when it is empty."""
+
+
+IN_HAND, HAND_DEALT = HIDDEN.index("hand"), HIDDEN.index("hand_dealt")
+HAND_RECYCLED = HIDDEN.index("hand_recycled")
+_SUPPLY_DEALT = HIDDEN.index("supply_dealt")
+_STAKES, _STAKES_DEALT = HIDDEN.index("stakes"), HIDDEN.index("stakes_dealt")
+_STAKES_RECYCLED = HIDDEN.index("stakes_recycled")
 
 
 @cache
@@ -263,9 +271,9 @@ def _read_player(row: Any, first: int, player: int, free: np.uint64, state: Any)
     free ^= committed
     if committed != _ZERO:
         state.committed[player] = np.int8(lowest_bit_index(committed))
-    numbers = row[first + HIDDEN_NUMBERS : first + HIDDEN_NUMBERS + 8]
-    stakes, stakes_dealt = np.int64(numbers[5]), np.int64(numbers[6])
-    stakes_recycled = np.int64(numbers[7])
+    numbers = row[first + HIDDEN_NUMBERS : first + _PARTICIPANT]
+    stakes, stakes_dealt = np.int64(numbers[_STAKES]), np.int64(numbers[_STAKES_DEALT])
+    stakes_recycled = np.int64(numbers[_STAKES_RECYCLED])
     if player != 0:
         known = _take(row, first + KNOWN, free)
         free ^= known
@@ -278,7 +286,7 @@ def _read_player(row: Any, first: int, player: int, free: np.uint64, state: Any)
     free ^= latest
     state.latest[player] = latest
     if player != 0:
-        held = _lowest(latest, np.int64(numbers[2]))
+        held = _lowest(latest, np.int64(numbers[HAND_RECYCLED]))
         state.hand[player] |= (previous ^ staked) | held
         latest ^= held
     state.stakes[player] = staked | _lowest(latest, stakes_recycled)
@@ -317,13 +325,13 @@ def read_observation(row: Any, rules: Any, state: Any) -> None:
     for player in range(rules.num_players):
         numbers = PLAYER + player * PLAYER_WIDTH + HIDDEN_NUMBERS
         if player != 0:
-            held = _lowest(free, np.int64(row[numbers + 1]))
+            held = _lowest(free, np.int64(row[numbers + HAND_DEALT]))
             state.hand[player] |= held
             free ^= held
-        staked = _lowest(free, np.int64(row[numbers + 6]))
+        staked = _lowest(free, np.int64(row[numbers + _STAKES_DEALT]))
         state.stakes[player] |= staked
         free ^= staked
-        supply = _lowest(free, np.int64(row[numbers + 4]))
+        supply = _lowest(free, np.int64(row[numbers + _SUPPLY_DEALT]))
         state.supply[player] |= supply
         free ^= supply
     state.burned = free

@@ -349,13 +349,18 @@ def commit(state: Any, streams: Any, seat: int, rank: np.int64) -> np.uint64:
 
 
 @kernel
-def contenders(state: Any, rules: Any) -> np.uint8:
-    """S3: bit mask of the seat that takes the pot, or of those that go to War for it."""
+def contenders(committed: Any, num_players: int) -> np.uint8:
+    """S3: bit mask of the seat that takes the pot, or of those that go to War for it.
+
+    Args:
+        committed: integers (n,) or more, the card of each seat; suits make no difference.
+        num_players: n.
+    """
     everyone = jacks = aces = highest = np.uint8(0)
     best = np.int64(-1)
     royalty = joker = False
-    for seat in range(rules.num_players):
-        rank = np.int64(state.committed[seat]) >> 2
+    for seat in range(num_players):
+        rank = np.int64(committed[seat]) >> 2
         bit = np.uint8(1 << seat)
         everyone |= bit
         if rank == _JOKER:
@@ -509,7 +514,7 @@ def play(state: Any, streams: Any, rules: Any, ranks: Any) -> None:
         card = commit(state, streams, seat, np.int64(ranks[seat]))
         lay_open(state, seat, card)
         state.committed[seat] = np.int8(lowest_bit_index(card))
-    fighting = contenders(state, rules)
+    fighting = contenders(state.committed, rules.num_players)
     if is_single(fighting):
         settle(state, rules, fighting)
     elif begin_war(state, streams, rules, fighting):

@@ -45,7 +45,7 @@ def _some(pool: np.uint64, count: np.uint64, streams: Any) -> np.uint64:
 
 @kernel
 def _exchange(
-    state: Any, pile: np.uint64, pool: np.uint64, left: np.uint64, streams: Any
+    pile: np.uint64, pool: np.uint64, left: np.uint64, streams: Any
 ) -> tuple[np.uint64, np.uint64]:
     """A pile with other cards of a pool in place of its own, and what is left of the pool."""
     own = pile & pool
@@ -59,11 +59,11 @@ def _reassign_of(
 ) -> np.uint64:
     """Hand the cards of a pool out anew to one owner's places; what is left of them."""
     if owner != seat:
-        pile, left = _exchange(state, state.hand[owner], pool, left, streams)
+        pile, left = _exchange(state.hand[owner], pool, left, streams)
         state.hand[owner] = pile
-    pile, left = _exchange(state, state.stakes[owner], pool, left, streams)
+    pile, left = _exchange(state.stakes[owner], pool, left, streams)
     state.stakes[owner] = pile
-    pile, left = _exchange(state, state.supply[owner], pool, left, streams)
+    pile, left = _exchange(state.supply[owner], pool, left, streams)
     state.supply[owner] = pile
     return left
 
