@@ -125,18 +125,18 @@ def by_field(name: str, present: Function, absent: Function) -> Function:
 
     Args:
         name: of the field.
-        present, absent: kernels of the same three arguments, whose first is the record.
+        present, absent: kernels of the same arguments, whose first is the record.
     """
 
-    def chosen(record: Any, first: Any, second: Any) -> Any:
+    def chosen(record: Any, *others: Any) -> Any:
         raise NotImplementedError("for kernels only")
 
     @overload(chosen, jit_options={"error_model": "numpy", "nogil": True, "forceinline": True})
-    def _(record: Any, first: Any, second: Any) -> Callable[..., Any]:  # pyright: ignore[reportUnusedFunction]
+    def _(record: Any, *others: Any) -> Callable[..., Any]:  # pyright: ignore[reportUnusedFunction]
         function = present if name in record.fields else absent
 
-        def call(record: Any, first: Any, second: Any) -> Callable[..., Any]:
-            return function(record, first, second)
+        def call(record: Any, *others: Any) -> Callable[..., Any]:
+            return function(record, *others)
 
         return call  # Numba wants the very same signature
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from fractions import Fraction
 from typing import Any
 
@@ -28,11 +29,19 @@ def ranks_in(mask: int) -> tuple[int, ...]:
 
 
 def key_of(state: Any) -> Key:
-    """A position up to suits."""
+    """A position up to suits, with all that tells which hidden card may be known to whom."""
     piles = tuple(ranks_in(int(state[zone][seat])) for zone in ZONES for seat in range(2))
     committed = tuple(int(card) >> 2 for card in state["committed"][:2])
     shared = ranks_in(int(state["graveyard"])), ranks_in(int(state["burned"]))
-    return piles, committed, shared, int(state["phase"]), int(state["rounds"])
+    origins = (
+        ranks_in(int(state["dealt"])),
+        *(
+            ranks_in(int(state[batch][seat]))
+            for batch in ("latest", "previous")
+            for seat in range(2)
+        ),
+    )
+    return piles, committed, shared, origins, int(state["phase"]), int(state["rounds"])
 
 
 def probabilities_by_key(states: npt.NDArray[Any], chances: npt.NDArray[Any]) -> dict[Key, float]:
@@ -84,10 +93,9 @@ def test_listed_outcomes_are_those_of_play() -> None:
             records = np.zeros(2_000, SNAPSHOT)
             records["state"] = state
             records["streams"] = seed_streams(range(2_000), dtype=STREAMS)
-            for name in ("draws", "picks"):
-                records["streams"][name] = records["streams"]["key"][:, None] + np.arange(
-                    4, dtype=np.uint64
-                )
+            for place, name in enumerate(("draws", "picks")):  # each its own, as when dealt
+                numbers = np.arange(4 * place, 4 * place + 4, dtype=np.uint64)
+                records["streams"][name] = records["streams"]["key"][:, None] + numbers
             setup = Games(1, 2, rules=rules)._setup
             orders = np.full(2_000, MOVE, np.int8)
             joint = np.tile(actions, (2_000, 1))
@@ -177,6 +185,30 @@ class TestOpenSpiel:
         solved, value = solve(form, 300)
         assert 0 <= solved < 0.01 * form.nash_conv(uniform)
         assert abs(value) < 0.01  # both sides are alike
+
+    def test_information_sets_are_those_of_the_tables(self, pyspiel: Any) -> None:
+        """Whatever a seat with a choice sees at tables of random play is an information set."""
+        from deck_of_spies_env.integrations.openspiel import extensive_form
+
+        rules = Rules(ranks="AJK", num_suits=2, num_jokers=1, max_rounds=3)
+        form = extensive_form(self.small(**asdict(rules)))
+        known = {
+            (one.observation.tobytes(), one.mask.tobytes())
+            for one in form.information_sets.values()
+        }
+        games = Games(10_000, 2, rules=rules)
+        games.seed(range(10_000), range(10_000))
+        games.deal()
+        random = np.random.default_rng(0)
+        met = set[tuple[bytes, bytes]]()
+        for _ in range(12):
+            choosing = games.masks.sum(axis=2) > 1
+            rows = games.observations[choosing], games.masks[choosing].astype(np.bool_)
+            met |= {(row.tobytes(), mask.tobytes()) for row, mask in zip(*rows, strict=True)}
+            actions = (random.random(games.masks.shape) * games.masks).argmax(axis=2)
+            games.step(actions, dealing=games.states["phase"] == OVER)
+        assert met <= known
+        assert len(met) > 0.9 * len(known)
 
     def test_a_bad_rule_set_is_refused(self, pyspiel: Any) -> None:
         with pytest.raises(ValueError, match="max_rounds"):

@@ -149,5 +149,6 @@ def _dealt(deck: list[int], piles: list[Counts], num_players: int) -> npt.NDArra
     state["hand"][0, :num_players] = masks[:num_players]
     state["supply"][0, :num_players] = masks[num_players : 2 * num_players]
     state["burned"] = masks[-1]
+    state["dealt"] = sum(masks)  # a position tells by it what is hidden still
     state["committed"] = game.NO_CARD
     return state

@@ -194,8 +194,12 @@ MOST_DRAWS = 64
 
 SCRIPT = np.dtype(
     [
-        ("choices", np.uint8, (MOST_DRAWS,)),  # which of the ranks in the pile each draw takes
-        ("options", np.uint8, (MOST_DRAWS,)),  # how many ranks there were
+        ("choices", np.uint8, (MOST_DRAWS,)),  # which of its options each choice takes
+        (
+            "options",
+            np.uint8,
+            (MOST_DRAWS,),
+        ),  # how many there were: ranks of a pile, batches of a rank
         ("length", np.int64),  # choices written so far
         ("cursor", np.int64),  # choices taken so far
         ("probability", np.float64),  # of what has been drawn
@@ -214,6 +218,7 @@ _CARDS = np.uint64(cards.ALL_CARDS)
 _JOKERS = np.uint64(cards.JOKERS)
 _ACE, _JACK, _QUEEN, _JOKER = cards.ACE, cards.JACK, cards.QUEEN, cards.JOKER
 _STAKES_OF_FOUR, _STAKES = 1, 2
+_NUM_BATCHES = 4
 
 
 # --- Cards ---
@@ -286,38 +291,69 @@ def _drawn(streams: Any, seat: int, pile: np.uint64) -> np.uint64:
 
 
 @kernel
-def _scripted(script: Any, seat: int, pile: np.uint64) -> np.uint64:
-    """The next of a script's choices; past its end the lowest rank, which the script notes down."""
+def _next_choice(script: Any, num_options: int) -> np.uint64:
+    """The next of a script's choices; past its end the first, which the script notes down."""
     place = script.cursor
     if place == script.length:
         script.choices[place] = 0
         script.length += 1
+    script.options[place] = num_options
+    script.cursor += 1
+    return np.uint64(script.choices[place])
+
+
+@kernel
+def _scripted_draw(script: Any, seat: int, pile: np.uint64) -> np.uint64:
+    """By rank: a Supply is of one batch, so that suits make no difference."""
     ranks = ranks_of(pile)
-    script.options[place] = popcount(ranks)
-    rank = lowest_bit_index(pick_bit(ranks, np.uint64(script.choices[place])))
+    rank = lowest_bit_index(pick_bit(ranks, _next_choice(script, popcount(ranks))))
     equals = of_rank(pile, np.int64(rank))
     script.probability *= popcount(equals) / popcount(pile)
-    script.cursor += 1
     return equals & (~equals + _ONE)
 
 
 @kernel
-def _picked(streams: Any, seat: int, equals: np.uint64) -> np.uint64:
+def _picked(streams: Any, state: Any, seat: int, equals: np.uint64) -> np.uint64:
     card, position = pick_uniform(equals, streams.picks[seat], streams.gamma)
     streams.picks[seat] = position
     return card
 
 
 @kernel
-def _lowest(script: Any, seat: int, equals: np.uint64) -> np.uint64:
-    return equals & (~equals + _ONE)  # suits make no difference
+def _of_batch(state: Any, seat: int, held: np.uint64, batch: int) -> np.uint64:
+    """The cards of a seat's hand that came with a batch: dealt, latest, previous, older (S11)."""
+    if batch == 0:
+        return held & state.dealt
+    held &= ~state.dealt
+    if batch == 1:
+        return held & state.latest[seat]
+    held &= ~state.latest[seat]
+    return held & state.previous[seat] if batch == 2 else held & ~state.previous[seat]
 
 
-choose_draw = by_field("choices", _scripted, _drawn)
+@kernel
+def _scripted_pick(script: Any, state: Any, seat: int, equals: np.uint64) -> np.uint64:
+    """By batch: suits make no difference, but others may know which batch a card came with."""
+    num_options = 0
+    for batch in range(_NUM_BATCHES):
+        num_options += _of_batch(state, seat, equals, batch) != _ZERO
+    skipped = np.int64(_next_choice(script, num_options))
+    chosen = _ZERO
+    for batch in range(_NUM_BATCHES):
+        cards_of = _of_batch(state, seat, equals, batch)
+        if cards_of != _ZERO and chosen == _ZERO:
+            if skipped == 0:
+                chosen = cards_of
+            skipped -= 1
+    script.probability *= popcount(chosen) / popcount(equals)
+    return chosen & (~chosen + _ONE)
+
+
+choose_draw = by_field("choices", _scripted_draw, _drawn)
 """The card that comes off a seat's pile: (streams or script, seat, pile) -> mask."""
 
-choose_equal = by_field("choices", _lowest, _picked)
-"""The one of a seat's cards of equal rank that is committed: likewise."""
+choose_equal = by_field("choices", _scripted_pick, _picked)
+"""The one of a seat's cards of equal rank that is committed: (..., state, seat, cards) -> mask."""
 
 
 @kernel
@@ -343,7 +379,7 @@ def refill(state: Any, streams: Any, rules: Any) -> None:
 @kernel
 def commit(state: Any, streams: Any, seat: int, rank: np.int64) -> np.uint64:
     """Take a card of a rank out of a hand, any one of those that have it; as a mask."""
-    card = choose_equal(streams, seat, of_rank(state.hand[seat], rank))
+    card = choose_equal(streams, state, seat, of_rank(state.hand[seat], rank))
     state.hand[seat] ^= card
     return card
 
