@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,11 @@ from agents import AgentError, make_agent
 from agents.skirmish import make_skirmish_agent
 from agents.skirmish.ppo import SkirmishPPOAgent
 from agents.skirmish.uniforms import uniforms_of
+from agents.training.averaging import AveragePolicy, Memory
 from agents.training.config import ConfigError, read_command_line
 from agents.training.models import load_skirmish_policy
-from agents.training.ppo import TrainingCallback
+from agents.training.ppo import TrainingCallback, make_model
+from agents.training.tasks import task_of
 from deck_of_spies_env.agent import Actions, BatchAgent
 from deck_of_spies_env.evaluation.seeds import deal_seeds
 from deck_of_spies_env.evaluation.tables import play_tables
@@ -48,6 +51,8 @@ TINY = [
     "--evaluation.deals=4",
     "--self_play.every=500",
     "--self_play.bots={intrigue: 1.0}",
+    "--self_play.average=true",
+    "--self_play.memory=300",
     "--device=cpu",
 ]
 
@@ -296,9 +301,61 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(run: Path, tmp_path: Pa
         assert th.equal(value, ours.state_dict()[name]), name
 
 
+def test_the_memory_holds_each_update_by_its_number() -> None:
+    """Quarters of the updates have shares of 1, 3, 5 and 7 in 16."""
+    updates, rows, counts = 400, 20, np.zeros(4)
+    for seed in range(40):
+        memory, random = Memory(500, 1, 1), np.random.default_rng(seed)
+        held = np.zeros(500, np.int64)
+        for update in range(updates):
+            places = memory.places(rows, random)
+            held[places[places >= 0]] = update
+        counts += np.bincount(4 * held // updates, minlength=4)
+    expected = counts.sum() * np.array([1, 3, 5, 7]) / 16
+    assert stats.chisquare(counts, expected).pvalue > CHANCE_OF_A_FALSE_ALARM
+
+
+def test_the_average_is_that_of_what_was_played() -> None:
+    """Two policies in turn: between them, by the numbers of their updates."""
+    config, _, _ = read_command_line([*TINY, "--policy.hidden=64", "--policy.head=64"])
+    envs = task_of(config).make_envs()
+    policies = []
+    for seed in range(2):
+        policy = make_model(replace(config, seed=seed), envs, th.device("cpu")).policy
+        with th.no_grad():
+            policy.action_net.weight *= 300  # or all would be uniform
+        policies.append(policy)
+    games = Games(200, 2)
+    games.seed(range(200), range(200))
+    games.deal()
+    observations, masks = games.observations[:, 0], games.masks[:, 0].astype(np.bool_)
+    masks &= np.arange(masks.shape[1]) != WAIT
+    average, chosen = AveragePolicy(policies[0], 5_000, 0), [policies[0], policies[1], policies[1]]
+    for update in range(150):
+        average.add(chosen[update % 3], observations, masks)
+    first, second, learnt = (
+        SkirmishPPOAgent(policy).probabilities(observations, masks)
+        for policy in (*policies, average.policy)
+    )
+    choices = masks.sum(axis=1) > 1
+
+    def distance(one: Any, other: Any) -> float:
+        return float(np.abs(one - other)[choices].sum(axis=1).mean() / 2)
+
+    assert distance(first, second) > 0.3
+    assert distance(learnt, first / 3 + 2 * second / 3) < 0.05
+
+
+def test_what_is_kept_is_the_average(run: Path) -> None:
+    kept, _ = load_skirmish_policy(run / "last_model.zip", 2, Rules())
+    last, _ = load_skirmish_policy(run / "checkpoint" / "model.zip", 2, Rules())
+    assert not th.equal(kept.action_net.weight, last.action_net.weight)
+
+
 @pytest.mark.parametrize(
     ("argument", "named"),
     [
+        ("--self_play.memory=0", "memory"),
         ("--env.num_players=5", "num_players"),
         ("--env.objective=win", "objective"),
         ("--env.shaping=key_spies", "shaping"),

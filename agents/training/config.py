@@ -222,6 +222,9 @@ class SelfPlayConfig:
         bots: name -> how often it is drawn.
         size: past selves kept, the latest ones.
         every: decisions between two of them.
+        average: what is judged and kept is not the last policy but the average of all, learnt by a
+            network of its own.
+        memory: decisions that it learns from, at most.
     """
 
     pool_tables: float = 0.25
@@ -229,11 +232,13 @@ class SelfPlayConfig:
     bots: dict[str, float] = field(default_factory=dict[str, float])
     size: int = 8
     every: int = 500_000
+    average: bool = False
+    memory: int = 200_000
 
     def __post_init__(self) -> None:
         if not 0 <= self.pool_tables <= 1:
             raise ValueError(f"self_play.pool_tables must be in 0-1, got {self.pool_tables}")
-        for name in ("size", "every"):
+        for name in ("size", "every", "memory"):
             _positive(f"self_play.{name}", getattr(self, name))
         if self.past_selves < 0:
             raise ValueError(f"self_play.past_selves must not be negative, got {self.past_selves}")

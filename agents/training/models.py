@@ -13,6 +13,7 @@ import json
 import os
 import zipfile
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
@@ -80,8 +81,23 @@ def policy_for(config: TrainConfig) -> tuple[type[MaskableActorCriticPolicy], di
     return policy_arguments(config.policy, config.env.resolved_objective, rules)
 
 
-def save_model(model: MaskablePPO, config: TrainConfig, path: Path) -> None:
-    """Write a model file, whole or not at all."""
+def save_model(
+    model: MaskablePPO,
+    config: TrainConfig,
+    path: Path,
+    policy: MaskableActorCriticPolicy | None = None,
+) -> None:
+    """Write a model file, whole or not at all.
+
+    Args:
+        model: to be written.
+        config: of its run.
+        path: of the file.
+        policy: stands in for the model's own, of the same kind; None for its own.
+    """
+    if policy is not None:
+        model = copy(model)
+        model.policy = policy
     description = {
         "format": FORMAT,
         **_game_of(config),

@@ -156,7 +156,7 @@ class TrainingCallback(BaseCallback):
         for name, mean in self._means().items():
             self.logger.record(f"rollout/{name}", mean)
         self._bar.update(self.num_timesteps, self._figures())
-        for name, value in self._task.on_update(cast(MaskedPPO, self.model)).items():
+        for name, value in self._task.on_rollout(cast(MaskedPPO, self.model)).items():
             self.logger.record(name, value)
         self.logger.record("time/seconds", self._judge.seconds())
 
@@ -164,18 +164,21 @@ class TrainingCallback(BaseCallback):
         self._bar.update(self.num_timesteps, self._figures())
         self._bar.stop()
         self.evaluate()
-        save_model(self._model(), self._config, self._run.last_model)
+        self._save(self._run.last_model)
         self._run.save_checkpoint(self._write_checkpoint)
 
     def evaluate(self) -> None:
         """Judge the model on the held-out deals, log it, and keep it if it is the best so far."""
-        agent = self._task.agent(self._model().policy)
+        agent = self._task.agent(self._task.policy(self._model()))
         self.score, is_best = self._judge.judge(agent, self.num_timesteps)
         for name, value in self.score._asdict().items():
             self.logger.record(f"eval/{name}", value)
         self.logger.dump(self.num_timesteps)
         if is_best:
-            save_model(self._model(), self._config, self._run.best_model)
+            self._save(self._run.best_model)
+
+    def _save(self, path: Path) -> None:
+        save_model(self._model(), self._config, path, self._task.policy(self._model()))
 
     def _means(self) -> dict[str, float]:
         """Of the games that ended lately, by the names under which they are logged."""

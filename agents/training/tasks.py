@@ -10,6 +10,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from agents.masked_ppo import MaskedPPO
 from agents.ppo import PPOAgent
 from agents.skirmish.ppo import SkirmishPPOAgent
+from agents.training.averaging import AveragePolicy
 from agents.training.config import TrainConfig
 from agents.training.self_play import Pool
 from deck_of_spies_env.agent import Agent
@@ -34,12 +35,16 @@ class Task(Protocol):
         """Make ready for a fresh model."""
         ...
 
-    def on_update(self, model: MaskedPPO) -> dict[str, float]:
-        """After an update of the policy; what is to be logged."""
+    def on_rollout(self, model: MaskedPPO) -> dict[str, float]:
+        """After a rollout, before the policy learns from it; what is to be logged."""
+        ...
+
+    def policy(self, model: MaskedPPO) -> MaskableActorCriticPolicy:
+        """What is judged and kept."""
         ...
 
     def agent(self, policy: MaskableActorCriticPolicy) -> Agent:
-        """The agent that is judged."""
+        """The agent that plays by a policy."""
         ...
 
     def state(self) -> Any:
@@ -70,9 +75,13 @@ class SolitaireTask:
     def begin(self, model: MaskedPPO) -> None:
         """Nothing to do."""
 
-    def on_update(self, model: MaskedPPO) -> dict[str, float]:
+    def on_rollout(self, model: MaskedPPO) -> dict[str, float]:
         """Nothing to log."""
         return {}
+
+    def policy(self, model: MaskedPPO) -> MaskableActorCriticPolicy:
+        """The model's own."""
+        return model.policy
 
     def agent(self, policy: MaskableActorCriticPolicy) -> Agent:
         """Plays the likeliest action."""
@@ -98,6 +107,7 @@ class SkirmishTask:
         self._config = config
         self._next_addition = config.self_play.every
         self._pool = Pool(config)
+        self._average: AveragePolicy | None = None
 
     def make_envs(self) -> SkirmishVecEnv:
         """The training tables."""
@@ -113,12 +123,19 @@ class SkirmishTask:
         return self._envs
 
     def begin(self, model: MaskedPPO) -> None:
-        """Put the fresh policy into the pool."""
+        """Put the fresh policy into the pool, and let the average begin with it."""
         self._pool.add(model.policy)
         self._envs.set_pool(self._pool.members())
+        if self._config.self_play.average:
+            memory = self._config.self_play.memory
+            self._average = AveragePolicy(model.policy, memory, self._config.seed)
 
-    def on_update(self, model: MaskedPPO) -> dict[str, float]:
-        """Add the policy to the pool when that is due; how likely each opponent is."""
+    def on_rollout(self, model: MaskedPPO) -> dict[str, float]:
+        """Average, and add the policy to the pool when that is due; how likely each opponent is."""
+        if self._average is not None:
+            buffer: Any = model.rollout_buffer
+            rows = buffer.observations, buffer.action_masks
+            self._average.add(model.policy, *(array.reshape(-1, array.shape[-1]) for array in rows))
         if model.num_timesteps >= self._next_addition:
             self._pool.add(model.policy)
             self._next_addition = model.num_timesteps + self._config.self_play.every
@@ -126,18 +143,29 @@ class SkirmishTask:
         shares = self._envs.shares_of_the_pool()
         return {f"opponents/{name}": share for name, share in shares.items()}
 
+    def policy(self, model: MaskedPPO) -> MaskableActorCriticPolicy:
+        """The average of all policies, or the last one."""
+        return model.policy if self._average is None else self._average.policy
+
     def agent(self, policy: MaskableActorCriticPolicy) -> Agent:
         """Draws from the policy."""
         return SkirmishPPOAgent(policy)
 
     def state(self) -> Any:
-        """The pool."""
-        return {"pool": self._pool.state(), "next_addition": self._next_addition}
+        """The pool and the average."""
+        average = None if self._average is None else self._average.state()
+        return {
+            "pool": self._pool.state(),
+            "next_addition": self._next_addition,
+            "average": average,
+        }
 
     def restore(self, state: Any, model: MaskedPPO) -> None:
         """Go back to what a checkpoint kept, before the games do."""
         self._pool.restore(state["pool"], model.policy)
         self._next_addition = state["next_addition"]
+        if self._average is not None:
+            self._average.restore(state["average"])
         self._envs.set_pool(self._pool.members())
 
 

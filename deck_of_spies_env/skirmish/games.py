@@ -156,7 +156,7 @@ def _margin(totals: Any, seat: int) -> np.int64:
 def judge_games(
     records: Any, setup: Any, outcomes: Any, totals: Any, margins: Any, rounds: Any, truncated: Any
 ) -> None:
-    """Write how games ended, 0 for those that go on.
+    """Write how games ended; rows of those that go on are left as they are.
 
     Args:
         records: shape (N,), dtype SNAPSHOT.
@@ -170,9 +170,6 @@ def judge_games(
     rules = setup[0].rules
     for i in range(records.shape[0]):
         state = records[i].state
-        outcomes[i, :] = NO_OUTCOME
-        totals[i, :] = margins[i, :] = rounds[i, :] = 0
-        truncated[i] = False
         if state.phase != game.OVER:
             continue
         truncated[i] = state.offenders == 0 and game.eliminated(state, rules) == 0
@@ -411,12 +408,14 @@ class Games:
             more than the best of the others; ``rounds`` (int64 (N, n)); ``truncated`` (bool (N,)).
         """
         shape = len(self), self.num_players
-        outcomes = np.empty(shape, np.int8)
-        totals, margins, rounds = (np.empty(shape, np.int64) for _ in range(3))
-        truncated = np.empty(len(self), np.bool_)
+        outcomes = np.full(shape, NO_OUTCOME, np.int8)
+        totals, margins, rounds = (np.zeros(shape, np.int64) for _ in range(3))
+        truncated = np.zeros(len(self), np.bool_)
         judge_games(self.records, self._setup, outcomes, totals, margins, rounds, truncated)
+        ended, names = np.flatnonzero(outcomes[:, 0]), np.empty(shape, object)
+        names[ended] = _OUTCOME_NAMES[outcomes[ended]]  # of few games, mostly
         return {
-            "outcome": _OUTCOME_NAMES[outcomes],
+            "outcome": names,
             "is_success": outcomes == WIN,
             "total": totals,
             "margin": margins,

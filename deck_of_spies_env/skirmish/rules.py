@@ -291,7 +291,7 @@ def _drawn(streams: Any, seat: int, pile: np.uint64) -> np.uint64:
 
 
 @kernel
-def _next_choice(script: Any, num_options: int) -> np.uint64:
+def _next_choice(script: Any, num_options: np.int64) -> np.uint64:
     """The next of a script's choices; past its end the first, which the script notes down."""
     place = script.cursor
     if place == script.length:
@@ -306,7 +306,7 @@ def _next_choice(script: Any, num_options: int) -> np.uint64:
 def _scripted_draw(script: Any, seat: int, pile: np.uint64) -> np.uint64:
     """By rank: a Supply is of one batch, so that suits make no difference."""
     ranks = ranks_of(pile)
-    rank = lowest_bit_index(pick_bit(ranks, _next_choice(script, popcount(ranks))))
+    rank = lowest_bit_index(pick_bit(ranks, _next_choice(script, np.int64(popcount(ranks)))))
     equals = of_rank(pile, np.int64(rank))
     script.probability *= popcount(equals) / popcount(pile)
     return equals & (~equals + _ONE)
@@ -334,7 +334,7 @@ def _of_batch(state: Any, seat: int, held: np.uint64, batch: int) -> np.uint64:
 @kernel
 def _scripted_pick(script: Any, state: Any, seat: int, equals: np.uint64) -> np.uint64:
     """By batch: suits make no difference, but others may know which batch a card came with."""
-    num_options = 0
+    num_options = np.int64(0)
     for batch in range(_NUM_BATCHES):
         num_options += _of_batch(state, seat, equals, batch) != _ZERO
     skipped = np.int64(_next_choice(script, num_options))
