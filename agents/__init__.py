@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from math import inf
 from pathlib import Path
 from typing import Any, cast
 
@@ -47,6 +48,21 @@ def depth(text: str) -> int:
     if text not in ("1", "2"):
         raise ValueError("must be 1 or 2")
     return int(text)
+
+
+def share(text: str) -> float:
+    """An option's value that weighs something, 0 or more.
+
+    Raises:
+        ValueError: what it must be.
+    """
+    try:
+        weight = float(text)
+    except ValueError:
+        weight = -1.0
+    if not 0 <= weight < inf:
+        raise ValueError("must be a number from 0 up")
+    return weight
 
 
 def objective_name(text: str) -> str:
@@ -115,6 +131,7 @@ REGISTRY: dict[str, Entry] = {
             "plays": whole_number,
             "samples": whole_number,
             "depth": depth,
+            "prior": share,
         },
     ),
 }

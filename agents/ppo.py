@@ -83,7 +83,7 @@ class PPOValue:
     def play_values(
         self, states: npt.NDArray[Any]
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
-        """Logits of the legal actions, float32 (N, n), -inf if illegal; and the likeliest ones."""
+        """Logarithms of probabilities, float32 (N, n), -inf if illegal; and the likeliest ones."""
         observations, masks = recall_of_states(states, self._rules)
         with th.inference_mode():
             tensor = th.as_tensor(observations, device=self._policy.device)

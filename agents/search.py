@@ -7,6 +7,11 @@ dropped after each round while the number of samples doubles (sequential halving
 Somekh, "Almost optimal exploration in multi-armed bandits", 2013). All plays of a position meet the
 same chance (common random numbers), from streams that depend on the agent's seed and on the
 position alone, never on the game's own.
+
+Where the value function is a policy with a critic, a play's mean is raised by a share of the
+logarithm of its probability. So the critic, whose errors are large beside the differences of plays,
+overrules the policy only where it gains much: the policy is improved under a penalty on divergence
+from it (Grill et al., "Monte-Carlo tree search as regularized policy optimization", 2020).
 """
 
 from __future__ import annotations
@@ -28,6 +33,7 @@ from deck_of_spies_env.solitaire.games import SNAPSHOT, states_from_recall
 from deck_of_spies_env.solitaire.rules import OVER, STATE, Rules
 
 DEFAULT_PLAYS, DEFAULT_SAMPLES, DEFAULT_DEPTH = 3, 16, 1
+DEFAULT_PRIOR = {"afterstate": 0.0, "ppo": 0.01}
 MOST_DEPTH = 2
 _INNER_PLAYS, _INNER_SAMPLES = 2, 8
 _POSITIONS_AT_ONCE = 32
@@ -43,7 +49,7 @@ class ValueFunction(Protocol):
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
         """How good each legal action seems, float32 (N, n), -inf if illegal; and the best ones.
 
-        Only their order within a position matters.
+        Only differences within a position matter, and their order alone if no prior is wanted.
         """
         ...
 
@@ -60,6 +66,7 @@ class LookAhead:
         rules: the rule set.
         plays: how many plays of a position are tried, the most promising ones.
         samples: futures of each of them in the first round; after it as many as so far.
+        prior: share of how good a play seems that is added to the mean value of its futures.
         record: shape (1,), dtype SNAPSHOT, whose streams the futures come from.
     """
 
@@ -69,10 +76,11 @@ class LookAhead:
         rules: Rules,
         plays: int,
         samples: int,
+        prior: float,
         record: npt.NDArray[Any],
     ) -> None:
         self._value, self._rules, self._record = value, rules, record
-        self._plays, self._samples = plays, samples
+        self._plays, self._samples, self._prior = plays, samples, prior
 
     def best(
         self, states: npt.NDArray[Any]
@@ -86,8 +94,9 @@ class LookAhead:
             int64 (N,), and float64 (N,) with NaN where only one action is legal: forced actions
             are not looked at.
         """
-        prior, best = self._value.play_values(states)
-        rows, actions = _most_promising(prior, self._plays)
+        seeming, best = self._value.play_values(states)
+        rows, actions = _most_promising(seeming, self._plays)
+        head_start = self._prior * seeming[rows, actions].astype(np.float64)
         worth = np.full(len(states), np.nan)
         keys = np.zeros(len(states), np.uint64)
         write_keys(states, self._record["streams"]["key"][0], keys)
@@ -101,7 +110,7 @@ class LookAhead:
                 means[drawn] = (num_taken * means[drawn] + more) / (num_taken + samples)
             num_taken += samples
             samples = num_taken
-            left = left[_better_half(rows[left], means[left])]
+            left = left[_better_half(rows[left], (means + head_start)[left])]
             alone = np.bincount(rows[left], minlength=len(states))[rows[left]] == 1
             best[rows[left[alone]]] = actions[left[alone]]
             worth[rows[left[alone]]] = means[left[alone]]
@@ -183,6 +192,8 @@ class SearchAgent(BatchAgent):
         plays: how many plays of a position are tried, the most promising ones.
         samples: futures of each of them in the first round.
         depth: chances looked ahead: 1, or 2 to judge each future by a small search of its own.
+        prior: share of how good a play seems to the value function that is added to the mean value
+            of its futures. For a policy, whose opinions are logarithms of probabilities.
     """
 
     def __init__(
@@ -192,13 +203,14 @@ class SearchAgent(BatchAgent):
         plays: int = DEFAULT_PLAYS,
         samples: int = DEFAULT_SAMPLES,
         depth: int = DEFAULT_DEPTH,
+        prior: float = 0.0,
     ) -> None:
         _compile()
         self._record = np.zeros(1, dtype=SNAPSHOT)
         if depth == MOST_DEPTH:
-            inner = LookAhead(value, rules, _INNER_PLAYS, _INNER_SAMPLES, self._record)
+            inner = LookAhead(value, rules, _INNER_PLAYS, _INNER_SAMPLES, prior, self._record)
             value = Deeper(value, inner)
-        self._look_ahead = LookAhead(value, rules, plays, samples, self._record)
+        self._look_ahead = LookAhead(value, rules, plays, samples, prior, self._record)
         self.reset(0)
 
     def reset(self, seed: int) -> None:
@@ -219,21 +231,21 @@ class SearchAgent(BatchAgent):
 
 
 def _most_promising(
-    prior: npt.NDArray[np.float32], count: int
+    seeming: npt.NDArray[np.float32], count: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Rows and actions of the best ``count`` plays of each position that has a choice."""
-    order = np.argsort(-prior, axis=1, kind="stable")[:, :count]
-    legal = np.isfinite(np.take_along_axis(prior, order, axis=1))
+    order = np.argsort(-seeming, axis=1, kind="stable")[:, :count]
+    legal = np.isfinite(np.take_along_axis(seeming, order, axis=1))
     legal &= legal.sum(axis=1, keepdims=True) > 1
     rows, places = np.nonzero(legal)
     return rows, order[rows, places]
 
 
 def _better_half(
-    rows: npt.NDArray[np.int64], means: npt.NDArray[np.float64]
+    rows: npt.NDArray[np.int64], scores: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.int64]:
     """Places of the better half of the plays of each position, by position; half is rounded up."""
-    order = np.lexsort((-means, rows))
+    order = np.lexsort((-scores, rows))
     sizes = np.bincount(rows)[rows[order]]
     starts = np.searchsorted(rows[order], rows[order])
     return order[np.arange(len(rows)) - starts < (sizes + 1) // 2]
@@ -259,13 +271,17 @@ def make(
     plays: int = DEFAULT_PLAYS,
     samples: int = DEFAULT_SAMPLES,
     depth: int = DEFAULT_DEPTH,
+    prior: float | None = None,
 ) -> SearchAgent:
-    """The agent over a value function.
+    """The agent over a value function; ``prior`` is by default that of DEFAULT_PRIOR.
 
     Raises:
         AgentError: no such value function, or its model can't be used.
     """
-    return SearchAgent(_value_function(value, rules, objective), rules, plays, samples, depth)
+    function = _value_function(value, rules, objective)
+    if prior is None:
+        prior = DEFAULT_PRIOR[value.partition("=")[0]]
+    return SearchAgent(function, rules, plays, samples, depth, prior)
 
 
 def _value_function(spec: str, rules: Rules, objective: str | None) -> ValueFunction:

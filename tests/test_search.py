@@ -258,6 +258,25 @@ def test_only_so_many_plays_are_tried_as_are_wanted() -> None:
         assert len(set(play_of(opinion.all_judged).tolist())) == (plays if plays > 1 else 0)
 
 
+def test_a_prior_holds_against_small_differences_only() -> None:
+    """A little of it changes nothing where the futures differ much; a lot of it decides alone."""
+
+    def choice_with(prior: float) -> str:
+        env = seven_plays()
+        agent = SearchAgent(Opinion(play_of, against), Rules(), 7, 8, prior=prior)
+        observation, info = env.reset(options={"zones": env.zones(), "phase": env.phase})
+        kind, played = env.decode(int(agent.act(observation, info["action_mask"])))
+        return " ".join((kind, *played))
+
+    assert choice_with(0.0) == choice_with(0.01) == "recruit Ks"
+    assert choice_with(1e6) == "counter 5h"
+
+
+def test_opinions_of_ppo_are_logarithms_of_probabilities(critic: PPOValue) -> None:
+    logarithms, _ = critic.play_values(met_in_play(200).states.copy())
+    np.testing.assert_allclose(np.exp(logarithms).sum(axis=1), 1, rtol=1e-5)
+
+
 def test_the_worse_half_is_dropped_and_the_rest_looked_at_longer() -> None:
     """Seven plays, then four, then two: half is rounded up."""
     opinion = Opinion(play_of)
@@ -358,6 +377,9 @@ def test_it_plays_other_rules(tmp_path: Path) -> None:
         (":value=afterstate=nowhere.safetensors", "nowhere.safetensors"),
         (":objective=fame", "objective must be one of"),
         (":depth=3", "depth must be 1 or 2"),
+        (":prior=-1", "prior must be a number from 0 up"),
+        (":prior=nan", "prior must be a number from 0 up"),
+        (":prior=much", "prior must be a number from 0 up"),
         (":plays=2,plays=3", "at most once"),
         ("=model.zip", "takes no path"),
     ],
