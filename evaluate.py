@@ -1,4 +1,4 @@
-"""Judge agents on the same deals: a table on stdout and, if wanted, a JSON file.
+"""Judge agents on the same deals: a table on stdout and, if wanted, a JSON file and the games.
 
 For example ``python evaluate.py --agents greedy random --deals 10000 --seed 0 --json report.json``,
 and for the game of two to four ``python evaluate.py --game skirmish --num-players 3 --agents ppo
@@ -11,9 +11,10 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -22,6 +23,7 @@ from agents import REGISTRY, AgentError, make_agent
 from agents.skirmish import REGISTRY as SKIRMISH_REGISTRY
 from agents.skirmish import make_skirmish_agent
 from deck_of_spies_env.agent import Agent
+from deck_of_spies_env.commands import INTERRUPTED, OneLineParser, at_least_one
 from deck_of_spies_env.evaluation.matches import MatchResult, play_deals
 from deck_of_spies_env.evaluation.reports import Report, make_report, print_report, to_json
 from deck_of_spies_env.evaluation.seeds import agent_seed, deal_seeds
@@ -33,12 +35,12 @@ from deck_of_spies_env.evaluation.table_reports import (
 )
 from deck_of_spies_env.evaluation.tables import TableResult, play_tables
 from deck_of_spies_env.files import check_writable, write_text_atomically
+from deck_of_spies_env.records import deal_recorder, record_writer, table_recorder
+from deck_of_spies_env.records.format import Write
 from deck_of_spies_env.skirmish.rules import Rules as SkirmishRules
 from deck_of_spies_env.solitaire.actions import IllegalActionError
 from deck_of_spies_env.solitaire.rules import Rules
 
-USER_ERROR = 2
-INTERRUPTED = 130
 BANK = "test"
 SOLITAIRE_AGENTS = ["ppo", "greedy", "random"]
 SKIRMISH_AGENTS = ["matrix", "intrigue", "rank", "random"]
@@ -74,7 +76,8 @@ def judge_solitaire(parser: OneLineParser, args: argparse.Namespace) -> None:
         parser.error(str(error))
     for _, agent in agents:
         play_deals(agent, seeds[:1], rules=rules)  # fail, load and compile before long work
-    matches = play_all(agents, seeds, rules, args.seed, args.batch_size)
+    with records_to(args.records) as write:
+        matches = play_all(agents, seeds, rules, args.seed, args.batch_size, write)
     report = make_report(matches, seed=args.seed, rules=rules, bank=BANK)
     write_json(args.json, report)
     print_report(report)
@@ -95,19 +98,21 @@ def judge_tables(parser: OneLineParser, args: argparse.Namespace) -> None:
         parser.error(str(error))
     for agent in agents:
         play_tables([agent] * num_players, seeds[:1], rules=rules)
-    with progress_bar() as progress:
+    with records_to(args.records) as write, progress_bar() as progress:
 
         def play(table: Sequence[Agent], first: int, second: int) -> TableResult:
             total = args.deals * num_players
             task = progress.add_task(f"{specs[first]} - {specs[second]}", total=total)
             for agent in table:
                 agent.reset(agent_seed(args.seed))
+            names = [specs[first], *[specs[second]] * (num_players - 1)]
             return play_tables(
                 table,
                 seeds,
                 rules=rules,
                 batch_size=args.batch_size,
                 progress=lambda ended: progress.advance(task, ended),
+                on_game=write and table_recorder(write, names=names, seeds=seeds, rules=rules),
             )
 
         matches = play_all_tables(agents, seeds, num_players, rules, play)
@@ -116,6 +121,11 @@ def judge_tables(parser: OneLineParser, args: argparse.Namespace) -> None:
     )
     write_json(args.json, report)
     print_table_report(report)
+
+
+def records_to(path: Path | None) -> AbstractContextManager[Write | None]:
+    """What writes the records of the games, None if no file is wanted."""
+    return nullcontext() if path is None else record_writer(path)
 
 
 def write_json(path: Path | None, report: Report | TableReport) -> None:
@@ -142,6 +152,7 @@ def play_all(
     rules: Rules,
     seed: int,
     batch_size: int,
+    write: Write | None = None,
 ) -> list[tuple[str, MatchResult]]:
     """Each agent on all deals, one agent after the other, with a progress bar on a terminal."""
     matches: list[tuple[str, MatchResult]] = []
@@ -155,6 +166,7 @@ def play_all(
                 rules=rules,
                 batch_size=batch_size,
                 progress=lambda ended, task=task: progress.advance(task, ended),
+                on_game=write and deal_recorder(write, name=name, seeds=seeds, rules=rules),
             )
             matches.append((name, result))
     return matches
@@ -197,14 +209,6 @@ def _parsed_json(text: str) -> Any:
         ) from error
 
 
-class OneLineParser(argparse.ArgumentParser):
-    """An argument parser whose complaint is one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Say what is wrong on stderr and exit."""
-        self.exit(USER_ERROR, f"{self.prog}: error: {' '.join(message.split())}\n")
-
-
 def command_line() -> OneLineParser:
     """The options and their defaults."""
     listed, at_tables = (
@@ -238,7 +242,7 @@ def command_line() -> OneLineParser:
     )
     parser.add_argument(
         "--deals",
-        type=_at_least_one,
+        type=at_least_one,
         metavar="N",
         default=10_000,
         help="how many deals (%(default)s)",
@@ -248,6 +252,12 @@ def command_line() -> OneLineParser:
     )
     parser.add_argument("--json", type=_writable_path, metavar="FILE", help="write the report here")
     parser.add_argument(
+        "--records",
+        type=_writable_path,
+        metavar="FILE",
+        help="write all games here, see docs/records.md",
+    )
+    parser.add_argument(
         "--rules",
         nargs="+",
         metavar="KEY=VALUE",
@@ -256,22 +266,12 @@ def command_line() -> OneLineParser:
     )
     parser.add_argument(
         "--batch-size",
-        type=_at_least_one,
+        type=at_least_one,
         metavar="N",
         default=1024,
         help="games side by side (%(default)s)",
     )
     return parser
-
-
-def _at_least_one(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return number
 
 
 def _writable_path(text: str) -> Path:

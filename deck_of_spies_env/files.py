@@ -5,7 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 
 def write_text_atomically(path: str | Path, text: str) -> None:
@@ -14,24 +17,35 @@ def write_text_atomically(path: str | Path, text: str) -> None:
 
 
 def write_bytes_atomically(path: str | Path, content: bytes) -> None:
+    """Write a file in one go, see :func:`replacing`."""
+    with replacing(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def replacing(path: str | Path) -> Generator[BinaryIO]:
     """Write a file so that a reader, or a crash at any moment, finds the old file or the new one.
 
-    The content is written and flushed beside the target, then renamed over it. A link is followed,
-    an existing file's permissions are kept, and what is no file at all (``/dev/stdout``, a named
-    pipe) is written to as it is.
+    The content is written and flushed beside the target, then renamed over it when the block ends
+    without an exception. A link is followed, an existing file's permissions are kept, and what is
+    no file at all (``/dev/stdout``, a named pipe) is written to as it is.
+
+    Yields:
+        What to write the new content to.
 
     Raises:
         OSError: the file can't be written; the old one, if any, is as it was.
     """
     target = Path(path)
     if target.exists() and not target.is_file():
-        target.write_bytes(content)
+        with target.open("wb") as file:
+            yield file
         return
     target = target.resolve()
     beside = _name_beside(target)
     try:
         with beside.open("xb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         if target.exists():

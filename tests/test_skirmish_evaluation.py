@@ -14,6 +14,7 @@ import evaluate
 from agents import AgentError
 from agents.skirmish import REGISTRY, make_skirmish_agent
 from deck_of_spies_env.agent import Actions, BatchAgent
+from deck_of_spies_env.commands import USER_ERROR
 from deck_of_spies_env.errors import IllegalActionError
 from deck_of_spies_env.evaluation.ratings import ELO, bradley_terry, rate
 from deck_of_spies_env.evaluation.seeds import deal_seeds
@@ -236,5 +237,5 @@ def test_mistakes_end_with_one_line(
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         evaluate.main(arguments)
-    assert ended.value.code == evaluate.USER_ERROR
+    assert ended.value.code == USER_ERROR
     assert capsys.readouterr().err.strip().count("\n") <= 1 + ("chess" in arguments) * 10

@@ -6,7 +6,7 @@ of it is taken as one observation per deal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -16,9 +16,10 @@ import numpy.typing as npt
 
 from deck_of_spies_env.agent import Agent
 from deck_of_spies_env.errors import IllegalActionError
-from deck_of_spies_env.skirmish.actions import NUM_ACTIONS, WAIT, why_illegal
+from deck_of_spies_env.skirmish.actions import NUM_ACTIONS, WAIT, decode, why_illegal
 from deck_of_spies_env.skirmish.games import Games, compile_engine
 from deck_of_spies_env.skirmish.rules import Rules
+from deck_of_spies_env.skirmish.tables import deal_or_start, start_from_options
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +53,27 @@ class TableResult:
         return self.payoffs[:, :, agent].mean(axis=1)
 
 
+@dataclass(frozen=True)
+class PlayedTable:
+    """One game at a table, as it was played; all by seat.
+
+    Attributes:
+        number: of the game, from 0: that of the deal times n, plus the rotation.
+        actions: of all seats in each step, by name.
+        payoffs: S12.
+        totals: points held, 0 for those eliminated.
+        rounds: how many were played.
+        truncated: whether the round limit cut the game off.
+    """
+
+    number: int
+    actions: tuple[tuple[str, ...], ...]
+    payoffs: tuple[float, ...]
+    totals: tuple[int, ...]
+    rounds: int
+    truncated: bool
+
+
 def play_tables(
     agents: Sequence[Agent],
     seeds: Sequence[int],
@@ -59,6 +81,8 @@ def play_tables(
     rules: Rules | None = None,
     batch_size: int = 1024,
     progress: Callable[[int], None] | None = None,
+    on_game: Callable[[PlayedTable], None] | None = None,
+    start: Mapping[str, Any] | None = None,
 ) -> TableResult:
     """Play each deal once for each rotation: in rotation r, agent k sits at (k + r) mod n.
 
@@ -71,9 +95,12 @@ def play_tables(
         rules: the rule set, None for the default.
         batch_size: games side by side, at least 1.
         progress: called with the number of games that ended since the last call.
+        on_game: called with each game when it has ended, in the order in which they end.
+        start: where all games begin, as ``options["table"]`` of the environment; None to deal.
 
     Raises:
-        ValueError: no seeds, a negative one, a bad number of agents, or a batch size below 1.
+        ValueError: no seeds, a negative one, a bad number of agents, a batch size below 1, or a bad
+            start.
         IllegalActionError: an agent did not return one legal action for each seat.
     """
     if not seeds:
@@ -82,14 +109,15 @@ def play_tables(
         raise ValueError(f"the batch size must be at least 1, got {batch_size}")
     n, num_deals = len(agents), len(seeds)
     compile_engine()
+    position = start_from_options({"table": start}, n, Rules.of(rules))
     result = _empty(num_deals, n)
     matches = [(deal, rotation) for deal in range(num_deals) for rotation in range(n)]
     for first in range(0, len(matches), batch_size):
         some = np.array(matches[first : first + batch_size])
         games = Games(len(some), n, rules=rules)
         games.seed(range(len(some)), [seeds[deal] for deal in some[:, 0]])
-        games.deal()
-        _play_out(games, agents, some, [seeds[deal] for deal in some[:, 0]], result)
+        deal_or_start(games, None, position)
+        _play_out(games, agents, some, [seeds[deal] for deal in some[:, 0]], result, on_game)
         if progress is not None:
             progress(len(some))
     return result
@@ -114,21 +142,49 @@ def _play_out(
     matches: npt.NDArray[np.int64],
     seeds: Sequence[int],
     result: TableResult,
+    on_game: Callable[[PlayedTable], None] | None,
 ) -> None:
     """Play games to their ends, and write how they ended."""
     n = len(agents)
     agent_at = (np.arange(n)[None, :] - matches[:, 1:]) % n  # (games, seats)
     in_play = np.ones(len(games), dtype=np.bool_)
+    moves: list[list[tuple[str, ...]]] = [[] for _ in range(len(games))]
     while in_play.any():
         actions = np.full((len(games), n), WAIT, dtype=np.int64)
         deciding = in_play[:, None] & (games.masks[:, :, WAIT] == 0)
         for number, agent in enumerate(agents):
             _decide(games, agent, deciding & (agent_at == number), seeds, actions, result, number)
+        if on_game is not None:
+            for table in np.flatnonzero(in_play).tolist():
+                moves[table].append(tuple(map(decode, actions[table].tolist())))
         games.step(actions, in_play)
         ended = in_play & games.over
         if ended.any():
-            _write_endings(games, ended, agent_at, matches, result)
+            endings = games.endings()
+            _write_endings(games, ended, endings, agent_at, matches, result)
+            if on_game is not None:
+                for table in np.flatnonzero(ended).tolist():
+                    number = int(matches[table, 0]) * n + int(matches[table, 1])
+                    on_game(_played(games, table, number, moves[table], endings))
             in_play &= ~ended
+
+
+def _played(
+    games: Games,
+    table: int,
+    number: int,
+    moves: Sequence[tuple[str, ...]],
+    endings: Mapping[str, npt.NDArray[Any]],
+) -> PlayedTable:
+    """A game that the last step has ended."""
+    return PlayedTable(
+        number,
+        tuple(moves),
+        payoffs=tuple(games.rewards[table].tolist()),
+        totals=tuple(endings["total"][table].tolist()),
+        rounds=int(endings["rounds"][table, 0]),
+        truncated=bool(endings["truncated"][table]),
+    )
 
 
 def _decide(
@@ -166,11 +222,11 @@ def _decide(
 def _write_endings(
     games: Games,
     ended: npt.NDArray[np.bool_],
+    endings: Mapping[str, npt.NDArray[Any]],
     agent_at: npt.NDArray[np.int64],
     matches: npt.NDArray[np.int64],
     result: TableResult,
 ) -> None:
-    endings: dict[str, npt.NDArray[Any]] = games.endings()
     rewards = games.rewards
     won = endings["is_success"] | ((endings["outcome"] == "shared") & ended[:, None])
     shares = won / np.maximum(won.sum(axis=1, keepdims=True), 1)
