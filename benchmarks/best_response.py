@@ -3,11 +3,12 @@
 ``python -m benchmarks.best_response [--agent ppo] [--num-players 2] [--sees-hands]``
 
 A learner that sits down with n - 1 copies of an agent, and is trained by PPO against nobody else,
-comes near a best response. By the symmetry of the seats good play is worth 0, so what the learner
-is paid is a lower bound on how far the agent can be exploited. With ``--sees-hands`` its
-observation also has the others' hands: no play of the game as it is can be expected to gain more on
-this agent than a perfect such learner, so that it shows how much there is to win beside luck. What
-is measured is a lower bound on that again, as no learner is perfect.
+comes near a best response. Against a policy of ours it begins as that policy. By the symmetry of
+the seats good play is worth 0, so what the learner is paid is a lower bound on how far the agent
+can be exploited. With ``--sees-hands`` its observation also has the others' hands: no play of the
+game as it is can be expected to gain more on this agent than a perfect such learner, so that it
+shows how much there is to win beside luck. What is measured is a lower bound on that again, as no
+learner is perfect.
 
 Each run leaves a JSON file; ``--table`` prints what there is.
 """
@@ -25,9 +26,11 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 import torch as th
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 
 from agents.masked_ppo import MaskedPPO
 from agents.skirmish import make_skirmish_agent
+from agents.skirmish.ppo import SkirmishPPOAgent
 from agents.training.config import TrainConfig, read_command_line
 from agents.training.ppo import make_model
 from benchmarks.machine import circumstances
@@ -105,12 +108,30 @@ def make_tables(
     return SkirmishVecEnv(0, tables, num_players, pool=pool, shaping=shaping)
 
 
-def learn(agent: Agent, config: TrainConfig, *, sees_hands: bool) -> MaskedPPO:
-    """Train against an agent and nobody else."""
+def learn(
+    agent: Agent,
+    config: TrainConfig,
+    *,
+    sees_hands: bool,
+    begin_as: MaskableActorCriticPolicy | None = None,
+) -> MaskedPPO:
+    """Train against an agent and nobody else.
+
+    Args:
+        agent: in all other seats.
+        config: of the learner.
+        sees_hands: whether the learner sees all hands.
+        begin_as: whose choices the learner makes at first; its critic begins anew.
+    """
     envs = make_tables(
         agent, TABLES, config.env.num_players, sees_hands=sees_hands, shaping=config.env.shaping
     )
     model = make_model(config, envs, th.device("cpu"))
+    if begin_as is not None:
+        model.policy.mlp_extractor.policy_net.load_state_dict(
+            begin_as.mlp_extractor.policy_net.state_dict()
+        )
+        model.policy.action_net.load_state_dict(begin_as.action_net.state_dict())
     model.learn(config.ppo.total_timesteps)
     return model
 
@@ -159,8 +180,12 @@ def config_of(num_players: int, steps: int, seed: int) -> TrainConfig:
 
 def run(spec: str, num_players: int, steps: int, deals: int, *, sees_hands: bool) -> dict[str, Any]:
     """Train and judge one learner."""
-    agent = Frozen(make_skirmish_agent(spec, num_players), seed=0)
-    model = learn(agent, config_of(num_players, steps, 0), sees_hands=sees_hands)
+    judged = make_skirmish_agent(spec, num_players)
+    agent = Frozen(judged, seed=0)
+    own = isinstance(judged, SkirmishPPOAgent) and not sees_hands
+    begin_as = cast(SkirmishPPOAgent, judged).policy if own else None
+    config = config_of(num_players, steps, 0)
+    model = learn(agent, config, sees_hands=sees_hands, begin_as=begin_as)
     agent.reset(1)
     shares, payoffs = judge(model, agent, num_players, deals, sees_hands=sees_hands)
     return {

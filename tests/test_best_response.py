@@ -13,7 +13,7 @@ from scipy import stats
 from agents.skirmish import make_skirmish_agent
 from agents.training.ppo import make_model
 from benchmarks import best_response
-from benchmarks.best_response import Frozen, config_of, judge, make_tables, table
+from benchmarks.best_response import Frozen, config_of, judge, make_tables, run, table
 from deck_of_spies_env.skirmish import cards
 
 CHANCE_OF_A_FALSE_ALARM = 1e-6
@@ -72,6 +72,15 @@ def test_an_untrained_learner_is_judged_as_what_it_is() -> None:
     games = shares * 3 * 6  # shares of a win are halves and thirds
     np.testing.assert_allclose(games, games.round(), atol=1e-9)
     assert 0.1 < shares.mean() < 0.9
+
+
+def test_against_a_policy_the_learner_begins_as_that_policy() -> None:
+    """After a single rollout its likeliest actions gain on the policy that draws, as those of the
+    policy itself do."""
+    th.set_num_threads(1)
+    made = run("ppo", 2, steps=100, deals=600, sees_hands=False)
+    half = (made["win_rate_ci"][1] - made["win_rate_ci"][0]) / 2 / stats.norm.ppf(0.975)
+    assert made["win_rate"] - stats.norm.isf(CHANCE_OF_A_FALSE_ALARM) * half > 0.5
 
 
 def test_a_learner_finds_out_a_bad_player(tmp_path: Path) -> None:
