@@ -16,7 +16,7 @@ RUN ?= runs/deck_of_spies
 BENCH_STAMP := $(VENV)/.bench-installed
 BENCH_ARGS ?=
 
-.PHONY: help install demo test check format train judge bench strength ablation optimality wheel-test clean
+.PHONY: help install demo test check format train judge judge-skirmish bench strength ablation optimality wheel-test clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -55,6 +55,16 @@ judge: install  ## the measured tables of the README: every agent on held-out de
 	$(BIN)/python evaluate.py --agents afterstate ppo ppo:objective=keys ppo:objective=perfect --deals 100000
 	$(BIN)/python evaluate.py --agents rollout --deals 2000
 	$(BIN)/python evaluate.py --agents search --deals 10000
+
+judge-skirmish: install  ## the measured tables of Skirmish, and what learners gain on its agents (hours)
+	$(BIN)/python evaluate.py --game skirmish --agents ppo intrigue rank high random --deals 20000
+	$(BIN)/python evaluate.py --game skirmish --agents ppo matrix --deals 2000
+	$(BIN)/python evaluate.py --game skirmish --agents ppo smmcts --deals 2000
+	$(BIN)/python evaluate.py --game skirmish --num-players 3 --agents ppo intrigue rank high random --deals 5000
+	$(BIN)/python evaluate.py --game skirmish --num-players 4 --agents ppo intrigue rank high random --deals 5000
+	$(BIN)/python -m benchmarks.best_response --sees-hands
+	$(BIN)/python -m benchmarks.best_response
+	$(BIN)/python -m benchmarks.best_response --agent ppo:mode=greedy
 
 $(BENCH_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \

@@ -43,7 +43,7 @@ from deck_of_spies_env.solitaire.rules import Rules
 
 BANK = "test"
 SOLITAIRE_AGENTS = ["ppo", "greedy", "random"]
-SKIRMISH_AGENTS = ["matrix", "intrigue", "rank", "random"]
+SKIRMISH_AGENTS = ["ppo", "intrigue", "rank", "random"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

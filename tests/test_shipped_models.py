@@ -9,10 +9,12 @@ from __future__ import annotations
 import pytest
 
 from agents import MODELS, make_agent, ppo
+from agents.skirmish import make_skirmish_agent
 from agents.training.models import load_policy
 from deck_of_spies_env import Rules
 from deck_of_spies_env.evaluation.matches import play_deals
 from deck_of_spies_env.evaluation.seeds import deal_seeds
+from deck_of_spies_env.evaluation.tables import play_tables
 
 DEALS = 2_000
 MOST_BYTES = 5_000_000
@@ -32,6 +34,17 @@ def test_a_shipped_agent_is_as_strong_as_its_card_says(name: str) -> None:
     win_rate, key_spies = LEAST[name]
     assert result.wins.mean() > win_rate
     assert result.key_spies.mean() > key_spies
+
+
+@pytest.mark.parametrize(("num_players", "least"), [(2, 0.34), (3, 0.07), (4, 0.04)])
+def test_a_shipped_agent_of_skirmish_gains_on_tables_of_intrigue(
+    num_players: int, least: float
+) -> None:
+    """Mean payoff over 400 deals, each from every seat."""
+    agent, bot = (make_skirmish_agent(name, num_players) for name in ("ppo", "intrigue"))
+    table = [agent, *[bot] * (num_players - 1)]
+    payoffs = play_tables(table, deal_seeds("select", 9, 400)).payoff_by_deal(0)
+    assert payoffs.mean() > least
 
 
 def test_every_model_is_small_and_has_a_card() -> None:
