@@ -17,7 +17,9 @@ from gymnasium.vector.utils import batch_space
 from deck_of_spies_env.checks import check_flag
 from deck_of_spies_env.errors import IllegalActionError
 
-RENDER_MODES = ["ansi"]
+RENDER_MODES = ["ansi", "rgb_array", "human"]
+VECTOR_RENDER_MODES = RENDER_MODES[:2]
+"""A vector environment has no window."""
 RENDER_FPS = 2
 
 _MORE_THAN_ANY_ACTION = 1 << 32
@@ -27,20 +29,21 @@ Infos = dict[str, Any]
 Observations = TypeVar("Observations")
 
 
-class RenderModeError(ValueError, TypeError):
-    """A render mode that does not exist.
-
-    It is a TypeError too, since Stable-Baselines3 makes environments with ``"rgb_array"`` first and
-    does without on a TypeError.
-    """
+class RenderModeError(ValueError):
+    """A render mode that does not exist."""
 
 
-def check_render_mode(render_mode: str | None) -> None:
-    """Raise RenderModeError for a render mode that does not exist."""
-    if render_mode is not None and render_mode not in RENDER_MODES:
+def check_render_mode(render_mode: str | None, modes: Sequence[str] = RENDER_MODES) -> None:
+    """Raise RenderModeError for a render mode that is not among some."""
+    if render_mode is not None and render_mode not in modes:
         raise RenderModeError(
-            f"render_mode must be None or one of {', '.join(RENDER_MODES)}, got {render_mode!r}"
+            f"render_mode must be None or one of {', '.join(modes)}, got {render_mode!r}"
         )
+
+
+def without_window(render_mode: str | None) -> str | None:
+    """The render mode of a copy to plan with, which must not draw in the window of its original."""
+    return "rgb_array" if render_mode == "human" else render_mode
 
 
 def single_action(action: Any) -> int:
@@ -100,7 +103,7 @@ class GamesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
     Args:
         games: N games of either engine.
         single_observation_space, single_action_space: of one game.
-        render_mode: None or ``"ansi"``.
+        render_mode: None, ``"ansi"`` or ``"rgb_array"``.
         autoreset_mode: NEXT_STEP, SAME_STEP or DISABLED, as enum or by value.
         copy: hand out new arrays at every step.
 
@@ -108,7 +111,10 @@ class GamesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         ValueError: an argument out of what is allowed; the message names it.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": RENDER_MODES, "render_fps": RENDER_FPS}  # pyright: ignore[reportIncompatibleVariableOverride]
+    metadata: ClassVar[dict[str, Any]] = {  # pyright: ignore[reportIncompatibleVariableOverride]
+        "render_modes": VECTOR_RENDER_MODES,
+        "render_fps": RENDER_FPS,
+    }
 
     def __init__(
         self,
@@ -120,7 +126,7 @@ class GamesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         autoreset_mode: AutoresetMode | str,
         copy: bool,
     ) -> None:
-        check_render_mode(render_mode)
+        check_render_mode(render_mode, VECTOR_RENDER_MODES)
         self.games = games
         self.num_envs = len(games)
         self._copy = check_flag("copy", copy)
@@ -134,6 +140,7 @@ class GamesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         self._seeded = np.zeros(self.num_envs, dtype=np.bool_)
         self._awaiting_reset = np.zeros(self.num_envs, dtype=np.bool_)
         self._everyone = np.ones(self.num_envs, dtype=np.bool_)
+        self._forget_steps(self._everyone)
 
     def reset(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
@@ -160,9 +167,26 @@ class GamesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         if not chosen.all():
             self.games.show(~chosen)
         self._awaiting_reset &= ~chosen
+        self._forget_steps(chosen)
         return self.games.observations, self._mask_infos(chosen)
 
+    def render(self) -> tuple[Any, ...] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Every game as text in render mode ``"ansi"``, as picture in ``"rgb_array"``, else None.
+
+        Raises:
+            DependencyNotInstalled: a picture without pygame.
+        """
+        if self.render_mode is None:
+            modes = ", ".join(VECTOR_RENDER_MODES)
+            gym.logger.warn(f"render() without a render mode: pass render_mode, one of {modes}")
+            return None
+        return self._rendered(self.render_mode)
+
     # --- What the games differ in ---
+
+    @abstractmethod
+    def _rendered(self, render_mode: str) -> tuple[Any, ...]:
+        """Every game in a render mode."""
 
     @abstractmethod
     def _start_of(self, options: Mapping[str, Any]) -> Any:
@@ -173,6 +197,43 @@ class GamesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         """Begin the next episode of the chosen games, from a start of _start_of."""
 
     # --- Helpers ---
+
+    def _positions(self) -> npt.NDArray[Any] | None:
+        """The positions before a step, for renderings of it; None where nothing is rendered."""
+        return None if self.render_mode is None else self.games.states.copy()
+
+    def _keep_step(
+        self,
+        before: npt.NDArray[Any] | None,
+        actions: Actions,
+        resetting: npt.NDArray[np.bool_] | None,
+        over: npt.NDArray[np.bool_],
+    ) -> None:
+        """Keep a step for renderings of the games that it has not dealt anew.
+
+        Args:
+            before: of _positions().
+            actions: of the step.
+            resetting: of _resetting(), before the step.
+            over: which games have ended by the step.
+        """
+        if before is None:
+            return
+        dealt = over if self.autoreset_mode is AutoresetMode.SAME_STEP else resetting
+        moved = ~dealt if dealt is not None else self._everyone.copy()
+        self._last_steps = before, actions.copy(), moved
+
+    def _forget_steps(self, chosen: npt.NDArray[np.bool_]) -> None:
+        if chosen.all():
+            self._last_steps: tuple[npt.NDArray[Any], Actions, npt.NDArray[np.bool_]] | None = None
+        elif self._last_steps is not None:
+            self._last_steps[2][chosen] = False
+
+    def _last_step(self, index: int) -> tuple[Any, Any] | None:
+        """The position and the action (or actions) that led to a game's present position."""
+        if self._last_steps is None or not self._last_steps[2][index]:
+            return None
+        return self._last_steps[0][index], self._last_steps[1][index]
 
     def _resetting(self) -> npt.NDArray[np.bool_] | None:
         """Which games this step deals anew instead of moving them; None for none."""

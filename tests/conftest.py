@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
@@ -12,6 +13,8 @@ from gymnasium.vector import AutoresetMode
 import deck_of_spies_env  # noqa: F401  (registers the ids)
 from deck_of_spies_env.solitaire.env import DeckOfSpiesEnv
 from deck_of_spies_env.solitaire.vector_env import DeckOfSpiesVectorEnv
+
+os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # windows, if any, stay unseen
 
 RANKS = "A23456789TJQK"
 SUITS = "cdhs"

@@ -411,7 +411,7 @@ def test_an_illegal_action_pays_nothing(objective: Any) -> None:
         ({"objective": {"win": True}}, "the weight of win must be a number"),
         ({"objective": {"keys": float("nan")}}, "the weight of keys must be a number, got nan"),
         ({"observation": "all"}, "observation must be one of recall, table, got 'all'"),
-        ({"render_mode": "human"}, "render_mode must be None or one of ansi, got 'human'"),
+        ({"render_mode": "pixels"}, "one of ansi, rgb_array, human, got 'pixels'"),
         ({"illegal_action": "skip"}, "illegal_action must be one of raise, lose, got 'skip'"),
         ({"shaping": "keys"}, "unknown shaping 'keys'; there are key_spies"),
         ({"rules": {"hand_size": 2}}, "hand_size must be a whole number 3-8, got 2"),
@@ -1459,7 +1459,7 @@ def test_render_without_a_mode_warns() -> None:
 
 
 def test_metadata() -> None:
-    assert new_env().metadata["render_modes"] == ["ansi"]
+    assert new_env().metadata["render_modes"] == ["ansi", "rgb_array", "human"]
     assert new_env(render_mode="ansi").render_mode == "ansi"
 
 

@@ -187,7 +187,7 @@ def test_a_spec_goes_through_json(opponents: Any) -> None:
         ({"seat": True}, "seat must be a whole number"),
         ({"rules": {"jokers": 1}}, "unknown field 'jokers'"),
         ({"rules": {"max_rounds": 0}}, "max_rounds must be a whole number"),
-        ({"render_mode": "human"}, "render_mode must be None or one of ansi, got 'human'"),
+        ({"render_mode": "pixels"}, "one of ansi, rgb_array, human, got 'pixels'"),
         ({"illegal_action": "skip"}, "illegal_action must be one of raise, lose, got 'skip'"),
     ],
     ids=str,

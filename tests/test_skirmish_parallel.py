@@ -236,7 +236,7 @@ def test_after_the_end_and_before_the_start_a_step_raises(illegal_action: str) -
     [
         ({"num_players": 1}, "num_players must be 2, 3 or 4, got 1"),
         ({"rules": 3}, "rules must be a Rules or a mapping"),
-        ({"render_mode": "rgb_array"}, "render_mode must be None or one of ansi"),
+        ({"render_mode": "pixels"}, "one of ansi, rgb_array, human, got 'pixels'"),
         ({"illegal_action": "win"}, "illegal_action must be one of raise, lose"),
     ],
     ids=str,

@@ -301,7 +301,7 @@ def test_stepping_ended_tables_raises_when_autoreset_is_disabled() -> None:
         ({"autoreset_mode": "sometimes"}, "autoreset_mode must be one of .*'sometimes'"),
         ({"copy": 1}, "copy must be True or False, got 1"),
         ({"rules": {"suits": 4}}, "unknown field 'suits'"),
-        ({"render_mode": "human"}, "render_mode must be None or one of ansi"),
+        ({"render_mode": "human"}, "one of ansi, rgb_array, got 'human'"),
         ({"illegal_action": "skip"}, "illegal_action must be one of"),
     ],
     ids=str,

@@ -588,7 +588,7 @@ def test_make_vec_makes_every_id(env_id: str, vectorization_mode: str) -> None:
         ({"num_envs": 0}, "at least 1, got 0"),
         ({"observation": "all"}, "observation must be one of"),
         ({"autoreset_mode": "sometimes"}, "sometimes"),
-        ({"render_mode": "human"}, "render_mode must be None or one of ansi"),
+        ({"render_mode": "human"}, "one of ansi, rgb_array, got 'human'"),
         ({"illegal_action": "skip"}, "illegal_action must be one of"),
     ],
     ids=str,

@@ -10,11 +10,18 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-from deck_of_spies_env.adapters import RENDER_FPS, RENDER_MODES, check_render_mode, single_action
+from deck_of_spies_env.adapters import (
+    RENDER_FPS,
+    RENDER_MODES,
+    check_render_mode,
+    single_action,
+    without_window,
+)
+from deck_of_spies_env.drawing import Picture, Screen
 from deck_of_spies_env.errors import IllegalActionError
 from deck_of_spies_env.skirmish.actions import NUM_ACTIONS, decode, encode, why_illegal
 from deck_of_spies_env.skirmish.opponents import Opponents, OpponentsArgument
-from deck_of_spies_env.skirmish.rendering import render_ansi
+from deck_of_spies_env.skirmish.rendering import render_ansi, render_picture
 from deck_of_spies_env.skirmish.rules import Rules
 from deck_of_spies_env.skirmish.tables import Table, check_seat
 
@@ -40,7 +47,9 @@ class SkirmishEnv(gym.Env[Observation, np.int64]):
             have a decision. An agent in several seats is asked for each of them.
         seat: the learner's, 0 to n - 1; None for seat e % n in episode e.
         rules: a :class:`Rules`, a mapping of its fields, or None for the default.
-        render_mode: None or ``"ansi"``, which shows what the learner may know.
+        render_mode: None, ``"ansi"`` (text), ``"rgb_array"`` (a picture, uint8 (H, W, 3)) or
+            ``"human"`` (a window, drawn at every reset and step); all of them show what the
+            learner may know.
         illegal_action: ``"raise"`` (IllegalActionError, nothing changes) or ``"lose"`` (whoever
             takes one loses, the others share the win).
 
@@ -63,6 +72,7 @@ class SkirmishEnv(gym.Env[Observation, np.int64]):
         self._table = Table(num_players, rules=rules, illegal_action=illegal_action)
         self._opponents = Opponents(opponents, num_players)
         self._fixed_seat = None if seat is None else check_seat(seat, num_players)
+        self._screen = Screen("Skirmish")
         self.render_mode = render_mode
         high = self._table.games.observation_high
         self.observation_space = gym.spaces.Box[np.int8](np.zeros_like(high), high, dtype=np.int8)
@@ -90,6 +100,7 @@ class SkirmishEnv(gym.Env[Observation, np.int64]):
             seed = int(self.np_random.integers(1 << 63))
         self._table.deal(seed, start)
         self._opponents.begin(self._table)
+        self._show()
         return self._table.observation(self.seat), {"action_mask": self._table.mask(self.seat)}
 
     def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -101,7 +112,9 @@ class SkirmishEnv(gym.Env[Observation, np.int64]):
         """
         table, seat = self._table, self.seat
         games = table.games
-        games.step(self._joint_action(seat, single_action(action))[None])
+        joint = self._joint_action(seat, single_action(action))
+        table.step(joint, keep=self.render_mode is not None)
+        self._show()
         over, truncated = bool(games.over[0]), False
         info: dict[str, Any] = {"action_mask": table.mask(seat)}
         if over:
@@ -110,12 +123,19 @@ class SkirmishEnv(gym.Env[Observation, np.int64]):
         reward = float(games.rewards[0, seat])
         return table.observation(seat), reward, over and not truncated, truncated, info
 
-    def render(self) -> str | None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """What the learner may know as text in render mode ``"ansi"``, else None."""
-        if self.render_mode is None:
-            gym.logger.warn('render() without a render mode: pass render_mode="ansi" to gym.make')
-            return None
-        return render_ansi(self._table.state, self._table.num_players, self.seat)
+    def render(self) -> str | Picture | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """What the learner may know: text for ``"ansi"``, a picture for ``"rgb_array"``, else None.
+
+        Raises:
+            DependencyNotInstalled: a picture or a window without pygame.
+        """
+        if self.render_mode == "ansi":
+            return render_ansi(self._table.state, self._table.num_players, self.seat)
+        return self._screen.show(self.render_mode, self._picture)
+
+    def close(self) -> None:
+        """Close the window of render mode ``"human"``."""
+        self._screen.close()
 
     # --- The game ---
 
@@ -208,6 +228,14 @@ class SkirmishEnv(gym.Env[Observation, np.int64]):
 
     # --- Helpers ---
 
+    def _show(self) -> None:
+        if self.render_mode == "human":
+            self.render()
+
+    def _picture(self) -> Picture:
+        table, (endings, _) = self._table, self._table.endings()
+        return render_picture(table.state, endings, self.seat, table.last_step)
+
     def _joint_action(self, seat: int, action: int) -> npt.NDArray[np.int64]:
         """The actions of all seats, int64 (n,); bots are not asked if the learner's is illegal."""
         table = self._table
@@ -221,7 +249,7 @@ class SkirmishEnv(gym.Env[Observation, np.int64]):
         return actions
 
     def _at(self, table: Table) -> SkirmishEnv:
-        seat, render_mode = self._fixed_seat, self.render_mode
+        seat, render_mode = self._fixed_seat, without_window(self.render_mode)
         twin = SkirmishEnv(self.num_players, "high", seat, self.rules, render_mode)
         twin.spec = self.spec
         twin._table = table

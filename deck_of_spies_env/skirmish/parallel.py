@@ -21,10 +21,17 @@ except ImportError as error:
         "Skirmish for several agents needs PettingZoo: pip install 'deck_of_spies_env[pettingzoo]'"
     ) from error
 
-from deck_of_spies_env.adapters import RENDER_FPS, RENDER_MODES, check_render_mode, single_action
+from deck_of_spies_env.adapters import (
+    RENDER_FPS,
+    RENDER_MODES,
+    check_render_mode,
+    single_action,
+    without_window,
+)
+from deck_of_spies_env.drawing import Picture, Screen
 from deck_of_spies_env.errors import IllegalActionError
 from deck_of_spies_env.skirmish.actions import NUM_ACTIONS, WAIT
-from deck_of_spies_env.skirmish.rendering import render_ansi
+from deck_of_spies_env.skirmish.rendering import render_ansi, render_picture
 from deck_of_spies_env.skirmish.rules import Rules
 from deck_of_spies_env.skirmish.tables import Table
 
@@ -68,7 +75,8 @@ class SkirmishParallelEnv(ParallelEnv[str, Observation, int | None]):
     Args:
         num_players: n, 2-4.
         rules: a :class:`Rules`, a mapping of its fields, or None for the default.
-        render_mode: None or ``"ansi"``, which shows all cards.
+        render_mode: None, ``"ansi"`` (text), ``"rgb_array"`` (a picture, uint8 (H, W, 3)) or
+            ``"human"`` (a window, drawn at every reset and step); all of them show all cards.
         illegal_action: ``"raise"`` (IllegalActionError, nothing changes) or ``"lose"`` (whoever
             takes one loses, the others share the win).
 
@@ -95,6 +103,7 @@ class SkirmishParallelEnv(ParallelEnv[str, Observation, int | None]):
     ) -> None:
         check_render_mode(render_mode)
         self._table = Table(num_players, rules=rules, illegal_action=illegal_action)
+        self._screen = Screen("Skirmish")
         self.render_mode = render_mode
         self.possible_agents = [f"player_{seat}" for seat in range(num_players)]
         self.agents: list[str] = []
@@ -145,6 +154,7 @@ class SkirmishParallelEnv(ParallelEnv[str, Observation, int | None]):
             seed = int(np.random.default_rng().integers(1 << 63))
         self._table.deal(seed, start)
         self.agents = self.possible_agents[:]
+        self._show()
         return self._observations(), self._mask_infos()
 
     def step(
@@ -158,7 +168,8 @@ class SkirmishParallelEnv(ParallelEnv[str, Observation, int | None]):
                 changed.
         """
         games = self._table.games
-        games.step(self._joint_action(actions)[None])
+        self._table.step(self._joint_action(actions), keep=self.render_mode is not None)
+        self._show()
         over, truncated = bool(games.over[0]), False
         infos = self._mask_infos()
         if over:
@@ -175,12 +186,19 @@ class SkirmishParallelEnv(ParallelEnv[str, Observation, int | None]):
             infos,
         )
 
-    def render(self) -> str | None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """The whole table as text in render mode ``"ansi"``, else None."""
-        if self.render_mode is None:
-            gym.logger.warn('render() without a render mode: pass render_mode="ansi"')
-            return None
-        return render_ansi(self._table.state, self.num_players)
+    def render(self) -> str | Picture | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The whole table: text for ``"ansi"``, a picture for ``"rgb_array"``, else None.
+
+        Raises:
+            DependencyNotInstalled: a picture or a window without pygame.
+        """
+        if self.render_mode == "ansi":
+            return render_ansi(self._table.state, self.num_players)
+        return self._screen.show(self.render_mode, self._picture)
+
+    def close(self) -> None:
+        """Close the window of render mode ``"human"``."""
+        self._screen.close()
 
     def state(self) -> npt.NDArray[np.int8]:
         """What all seats together may know, for central critics: their observations in a row."""
@@ -259,8 +277,16 @@ class SkirmishParallelEnv(ParallelEnv[str, Observation, int | None]):
 
     # --- Helpers ---
 
+    def _show(self) -> None:
+        if self.render_mode == "human":
+            self.render()
+
+    def _picture(self) -> Picture:
+        table, (endings, _) = self._table, self._table.endings()
+        return render_picture(table.state, endings, None, table.last_step)
+
     def _at(self, table: Table) -> SkirmishParallelEnv:
-        twin = SkirmishParallelEnv(self.num_players, self.rules, self.render_mode)
+        twin = SkirmishParallelEnv(self.num_players, self.rules, without_window(self.render_mode))
         twin._table = table
         twin._call_agents()
         return twin

@@ -60,6 +60,12 @@ def start_from_options(
     return state_from_table(table, num_players, rules)
 
 
+def ending_rows(columns: Mapping[str, npt.NDArray[Any]], index: int) -> list[dict[str, Any]]:
+    """How one of several games ended for each seat, from columns of shape (N, n)."""
+    rows = {key: column[index].tolist() for key, column in columns.items()}
+    return [dict(zip(rows, row, strict=True)) for row in zip(*rows.values(), strict=True)]
+
+
 def deal_or_start(
     games: Games, chosen: npt.NDArray[np.bool_] | None, start: npt.NDArray[Any] | None
 ) -> None:
@@ -88,6 +94,7 @@ class Table:
 
     Attributes:
         games: the same as a Games of one.
+        last_step: the position before the last step, and its actions, if it was to be kept.
 
     Raises:
         ValueError: any argument out of what is allowed; the message names it.
@@ -104,6 +111,7 @@ class Table:
         self.num_players = self.games.num_players
         self.rules = self.games.rules
         self.illegal_action = illegal_action
+        self.last_step: tuple[Any, npt.NDArray[np.int64]] | None = None
         compile_engine()
 
     @property
@@ -140,6 +148,17 @@ class Table:
         if seed is not None:
             self.games.seed([0], [seed])
         deal_or_start(self.games, None, start)
+        self.last_step = None
+
+    def step(self, actions: npt.NDArray[np.int64], *, keep: bool = False) -> None:
+        """One action of every seat, int64 (n,); kept as ``last_step`` on demand.
+
+        Raises:
+            IllegalActionError: an action that is not legal; nothing changes.
+        """
+        before = self.state.copy() if keep else None
+        self.games.step(actions[None])
+        self.last_step = None if before is None else (before, actions)
 
     def start_of(self, options: Mapping[str, Any] | None) -> npt.NDArray[Any] | None:
         """The start that reset options ask for, see start_from_options."""
@@ -157,9 +176,7 @@ class Table:
         """How the game ended for each seat, and whether the round limit cut it off."""
         columns = self.games.endings()
         truncated = bool(columns.pop("truncated")[0])
-        rows = {key: column.tolist()[0] for key, column in columns.items()}
-        seats = range(self.num_players)
-        return [{key: row[seat] for key, row in rows.items()} for seat in seats], truncated
+        return ending_rows(columns, 0), truncated
 
     def zones(self, seat: int) -> dict[str, Any]:
         """What a seat may know, by card names; see ``positions.zones_of``.
@@ -184,6 +201,7 @@ class Table:
             ValueError: not a snapshot, or not one of these rules; nothing changes.
         """
         self.games.restore(np.atleast_1d(np.asarray(snapshot)))
+        self.last_step = None
 
     def fork(self, seed: int) -> Table:
         """An independent copy of the game with fresh streams.

@@ -15,9 +15,9 @@ from deck_of_spies_env.checks import check_count
 from deck_of_spies_env.skirmish import rules as game
 from deck_of_spies_env.skirmish.actions import NUM_ACTIONS
 from deck_of_spies_env.skirmish.games import Games, compile_engine
-from deck_of_spies_env.skirmish.rendering import render_ansi
+from deck_of_spies_env.skirmish.rendering import render_ansi, render_picture
 from deck_of_spies_env.skirmish.rules import Rules
-from deck_of_spies_env.skirmish.tables import deal_or_start, start_from_options
+from deck_of_spies_env.skirmish.tables import deal_or_start, ending_rows, start_from_options
 
 
 class SkirmishVectorEnv(GamesVectorEnv[npt.NDArray[np.int8]]):
@@ -33,7 +33,7 @@ class SkirmishVectorEnv(GamesVectorEnv[npt.NDArray[np.int8]]):
         num_envs: N, at least 1.
         num_players: n, 2-4.
         rules: a :class:`Rules`, a mapping of its fields, or None for the default.
-        render_mode: None or ``"ansi"``.
+        render_mode: None, ``"ansi"`` or ``"rgb_array"``; both show all cards.
         illegal_action: ``"raise"`` (IllegalActionError, nothing changes) or ``"lose"`` (whoever
             takes one loses, the others at that table share the win).
         autoreset_mode: NEXT_STEP (default), SAME_STEP or DISABLED, as enum or by value.
@@ -100,7 +100,9 @@ class SkirmishVectorEnv(GamesVectorEnv[npt.NDArray[np.int8]]):
         """
         games = self.games
         given = joint_actions(actions, self.num_envs, self.num_players)
-        num_over = games.step(given, dealing=self._resetting(), renew=self._copy)
+        before, resetting = self._positions(), self._resetting()
+        num_over = games.step(given, dealing=resetting, renew=self._copy)
+        self._keep_step(before, given, resetting, games.over)
         over, endings = games.over.copy(), None
         truncated = np.zeros(self.num_envs, dtype=np.bool_)
         if num_over:
@@ -108,13 +110,6 @@ class SkirmishVectorEnv(GamesVectorEnv[npt.NDArray[np.int8]]):
             truncated = endings.pop("truncated")
         infos = self._step_infos(over, endings)
         return games.observations, games.rewards, over & ~truncated, truncated, infos
-
-    def render(self) -> tuple[str, ...] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """All of every table as text in render mode ``"ansi"``, else None."""
-        if self.render_mode is None:
-            gym.logger.warn('render() without a render mode: pass render_mode="ansi"')
-            return None
-        return tuple(render_ansi(state, self.num_players) for state in self.games.states)
 
     # --- The games ---
 
@@ -145,8 +140,20 @@ class SkirmishVectorEnv(GamesVectorEnv[npt.NDArray[np.int8]]):
         self.games.restore(state)
         self._seeded = self.games.seeded
         self._awaiting_reset = self.games.states["phase"] == game.OVER
+        self._forget_steps(self._everyone)
 
     # --- Helpers ---
+
+    def _rendered(self, render_mode: str) -> tuple[Any, ...]:
+        states, num_players = self.games.states, self.num_players
+        if render_mode == "ansi":
+            return tuple(render_ansi(state, num_players) for state in states)
+        endings = self.games.endings()
+        del endings["truncated"]
+        return tuple(
+            render_picture(state, ending_rows(endings, i), None, self._last_step(i))
+            for i, state in enumerate(states)
+        )
 
     def _start_of(self, options: Mapping[str, Any]) -> npt.NDArray[Any] | None:
         return start_from_options(options, self.num_players, self.rules)

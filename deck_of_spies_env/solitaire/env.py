@@ -11,14 +11,21 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-from deck_of_spies_env.adapters import RENDER_FPS, RENDER_MODES, check_render_mode, single_action
+from deck_of_spies_env.adapters import (
+    RENDER_FPS,
+    RENDER_MODES,
+    check_render_mode,
+    single_action,
+    without_window,
+)
 from deck_of_spies_env.cards import mask_of
+from deck_of_spies_env.drawing import Picture, Screen
 from deck_of_spies_env.solitaire import rules as game
 from deck_of_spies_env.solitaire.actions import Action, IllegalActionError
 from deck_of_spies_env.solitaire.explanations import why_illegal
 from deck_of_spies_env.solitaire.games import Games, apply_plays, compile_engine
 from deck_of_spies_env.solitaire.positions import Start, start_from_options, zones_of
-from deck_of_spies_env.solitaire.rendering import render_ansi
+from deck_of_spies_env.solitaire.rendering import LastStep, render_ansi, render_picture
 from deck_of_spies_env.solitaire.rules import Rules
 
 Observation = npt.NDArray[np.int8]
@@ -45,7 +52,8 @@ class DeckOfSpiesEnv(gym.Env[Observation, np.int64]):
             12 of 12), or a mapping of weights over these, summed.
         observation: ``"recall"`` (all that perfect memory knows) or ``"table"`` (what is in sight).
         rules: a :class:`Rules`, a mapping of its fields, or None for the default.
-        render_mode: None or ``"ansi"``.
+        render_mode: None, ``"ansi"`` (text), ``"rgb_array"`` (a picture, uint8 (H, W, 3)) or
+            ``"human"`` (a window, drawn at every reset and step).
         illegal_action: ``"raise"`` (IllegalActionError, nothing changes) or ``"lose"`` (the episode
             ends as a loss with outcome ``"illegal_action"``).
         start: zones where every episode begins, as in ``options["zones"]``; with ``hand`` left out
@@ -82,7 +90,8 @@ class DeckOfSpiesEnv(gym.Env[Observation, np.int64]):
         )
         self._games = Games(1, **self._arguments)
         self._seeded = False
-        self._last_play = ""
+        self._last_step: LastStep | None = None  # kept where there is a render mode
+        self._screen = Screen("Deck of Spies")
         self.render_mode = render_mode
         self.observation_space, self.action_space = spaces_of(self._games)
         compile_engine()
@@ -111,7 +120,8 @@ class DeckOfSpiesEnv(gym.Env[Observation, np.int64]):
             self._seeded = True
         self._games.renew()
         self._games.deal(start=start)
-        self._last_play = ""
+        self._last_step = None
+        self._show()
         return self._games.observations[0], {"action_mask": self._games.masks[0]}
 
     def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -121,20 +131,29 @@ class DeckOfSpiesEnv(gym.Env[Observation, np.int64]):
             IllegalActionError: an action that is not legal, or any after the end.
         """
         action = single_action(action)
-        last_play = self._describe(action) if self.render_mode else ""
+        before = self._games.states[0].copy() if self.render_mode else None
         observation, mask, reward, terminated = self._games.step_single(action)
-        self._last_play = last_play
+        if before is not None:
+            self._last_step = before, action
+            self._show()
         info: dict[str, Any] = {"action_mask": mask}
         if terminated:
             info |= {key: values.tolist()[0] for key, values in self._games.endings().items()}
         return observation, reward, terminated, False, info
 
-    def render(self) -> str | None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """The table as text in render mode ``"ansi"``, else None."""
-        if self.render_mode is None:
-            gym.logger.warn('render() without a render mode: pass render_mode="ansi" to gym.make')
-            return None
-        return render_ansi(self._games.states[0], self.rules, self._last_play)
+    def render(self) -> str | Picture | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The table: text in render mode ``"ansi"``, a picture in ``"rgb_array"``, else None.
+
+        Raises:
+            DependencyNotInstalled: a picture or a window without pygame.
+        """
+        if self.render_mode == "ansi":
+            return render_ansi(self._games.states[0], self.rules, self._last_step)
+        return self._screen.show(self.render_mode, self._picture)
+
+    def close(self) -> None:
+        """Close the window of render mode ``"human"``."""
+        self._screen.close()
 
     # --- The game ---
 
@@ -210,14 +229,15 @@ class DeckOfSpiesEnv(gym.Env[Observation, np.int64]):
         """
         self._games.restore(np.asarray(state).reshape(1), show=False)
         self._seeded = bool(self._games.seeded[0])  # a game not yet dealt may have no seed yet
-        self._last_play = ""
+        self._last_step = None
 
     def fork(self, seed: int) -> DeckOfSpiesEnv:
         """An independent copy of the position with fresh streams, for planning.
 
-        No seed gives the streams of a game, not even the game's own.
+        No seed gives the streams of a game, not even the game's own. The fork of an environment
+        with a window has none: its render mode is ``"rgb_array"``.
         """
-        twin = DeckOfSpiesEnv(render_mode=self.render_mode, **self._arguments)
+        twin = DeckOfSpiesEnv(render_mode=without_window(self.render_mode), **self._arguments)
         twin.spec = self.spec
         twin.reset(seed=seed)
         twin._games.seed([0], [int(seed)], forks=True)
@@ -234,8 +254,10 @@ class DeckOfSpiesEnv(gym.Env[Observation, np.int64]):
     def _is_legal(self, action: int) -> bool:
         return 0 <= action < self._games.table.num_actions and bool(self.action_masks()[action])
 
-    def _describe(self, action: int) -> str:
-        if not self._is_legal(action):
-            return f"illegal action {action}"
-        kind, named = self.decode(action)
-        return " ".join((kind, *named))
+    def _show(self) -> None:
+        if self.render_mode == "human":
+            self.render()
+
+    def _picture(self) -> Picture:
+        mask = self._games.current_masks()[0]
+        return render_picture(self._games.states[0], self.rules, mask, self._last_step)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import repeat
 from typing import Any
 
 import gymnasium as gym
@@ -17,7 +18,7 @@ from deck_of_spies_env.solitaire.env import spaces_of
 from deck_of_spies_env.solitaire.games import Games, compile_engine, compile_packing
 from deck_of_spies_env.solitaire.observations import PACKED_ACT, PACKED_RETIRE, PACKED_WORDS
 from deck_of_spies_env.solitaire.positions import Start, start_from_options
-from deck_of_spies_env.solitaire.rendering import render_ansi
+from deck_of_spies_env.solitaire.rendering import render_ansi, render_picture
 from deck_of_spies_env.solitaire.rules import Rules
 
 Observations = npt.NDArray[np.int8] | npt.NDArray[np.uint64]
@@ -46,7 +47,7 @@ class DeckOfSpiesVectorEnv(GamesVectorEnv[Observations]):
             the masks in the infos of a partial reset).
         num_threads: threads that share the games, of use for ten thousand of them and more; the
             results are the same for any number.
-        others: as in ``DeckOfSpiesEnv``.
+        others: as in ``DeckOfSpiesEnv``, but for render mode ``"human"``.
 
     Raises:
         ValueError: an argument out of what is allowed; the message names it.
@@ -111,17 +112,12 @@ class DeckOfSpiesVectorEnv(GamesVectorEnv[Observations]):
         """
         games = self.games
         given = action_array(actions, self.num_envs)
-        num_over = games.step(given, dealing=self._resetting(), renew=self._copy)
+        before, resetting = self._positions(), self._resetting()
+        num_over = games.step(given, dealing=resetting, renew=self._copy)
+        self._keep_step(before, given, resetting, games.terminated)
         infos = self._step_infos(games.terminated, games.endings() if num_over else None)
         truncated = np.zeros(self.num_envs, dtype=np.bool_)
         return games.observations, games.rewards, games.terminated, truncated, infos
-
-    def render(self) -> tuple[str, ...] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """The tables as text in render mode ``"ansi"``, else None."""
-        if self.render_mode is None:
-            gym.logger.warn('render() without a render mode: pass render_mode="ansi"')
-            return None
-        return tuple(render_ansi(state, self.games.rules) for state in self.games.states)
 
     # --- The games ---
 
@@ -142,8 +138,17 @@ class DeckOfSpiesVectorEnv(GamesVectorEnv[Observations]):
         self.games.restore(state, show=False)
         self._seeded = self.games.seeded
         self._awaiting_reset = self.games.over
+        self._forget_steps(self._everyone)
 
     # --- Helpers ---
+
+    def _rendered(self, render_mode: str) -> tuple[Any, ...]:
+        games, rules = self.games, repeat(self.games.rules)
+        last_steps = map(self._last_step, range(self.num_envs))
+        if render_mode == "ansi":
+            return tuple(map(render_ansi, games.states, rules, last_steps))
+        masks = games.current_masks()
+        return tuple(map(render_picture, games.states, rules, masks, last_steps))
 
     def _start_of(self, options: Mapping[str, Any]) -> Start | None:
         return start_from_options(options, self.games.rules)
