@@ -62,9 +62,9 @@ judge-skirmish: install  ## the measured tables of Skirmish, and what learners g
 	$(BIN)/python evaluate.py --game skirmish --agents ppo smmcts --deals 2000
 	$(BIN)/python evaluate.py --game skirmish --num-players 3 --agents ppo intrigue rank high random --deals 5000
 	$(BIN)/python evaluate.py --game skirmish --num-players 4 --agents ppo intrigue rank high random --deals 5000
-	$(BIN)/python -m benchmarks.best_response --sees-hands
-	$(BIN)/python -m benchmarks.best_response
-	$(BIN)/python -m benchmarks.best_response --agent ppo:mode=greedy
+	$(BIN)/python -m benchmarks.best_response --steps 4000000 --sees-hands
+	$(BIN)/python -m benchmarks.best_response --steps 3000000
+	$(BIN)/python -m benchmarks.best_response --steps 3000000 --agent ppo:mode=greedy
 
 $(BENCH_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \

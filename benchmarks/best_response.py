@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -238,7 +239,7 @@ def main() -> None:
     th.set_num_threads(1)
     args.results.mkdir(parents=True, exist_ok=True)
     made = run(args.agent, args.num_players, args.steps, args.deals, sees_hands=args.sees_hands)
-    name = f"{args.num_players}p-{args.agent.replace('/', '_')}"
+    name = re.sub(r"\W+", "-", f"{args.num_players}p-{args.agent}").strip("-")
     path = args.results / f"{name}{'-sees-hands' if args.sees_hands else ''}.json"
     write_text_atomically(path, json.dumps(made, indent=1) + "\n")
     sys.stdout.write(table([made]))
