@@ -196,16 +196,39 @@ def _store_block(block: _Block, out: Any, first: int) -> None:
     out[first + _PARTICIPANT] = np.int8(block.participant)
 
 
+class _Table(NamedTuple):
+    """The fields before those of the players: counts by rank four bits each, and three entries."""
+
+    hand: np.uint64
+    unseen: np.uint64
+    graveyard: np.uint64
+    in_skirmish: np.int8
+    in_war: np.int8
+    rounds_left: np.int8
+
+
 @kernel
-def _write_table(state: Any, rules: Any, seat: int, out: Any) -> None:
-    """Write the fields before those of the players; what spills over is overwritten by these."""
-    store_16_nibbles(out, _HAND, _count_ranks(state.hand[seat]))
-    store_16_nibbles(out, UNSEEN, _count_ranks(dealt_pool(state, seat)))
-    store_16_nibbles(out, _GRAVEYARD, _count_ranks(state.graveyard))
-    out[PHASE] = np.int8(state.phase == game.SKIRMISH)
-    out[PHASE + 1] = np.int8(state.phase == game.WAR)
-    left = rules.max_rounds - np.int64(state.rounds)
-    out[_ROUNDS_LEFT] = np.int8(min(left, MOST_ROUNDS_SHOWN))
+def _table(state: Any, rules: Any, seat: int) -> _Table:
+    """What a seat is shown beside the players."""
+    return _Table(
+        _count_ranks(state.hand[seat]),
+        _count_ranks(dealt_pool(state, seat)),
+        _count_ranks(state.graveyard),
+        np.int8(state.phase == game.SKIRMISH),
+        np.int8(state.phase == game.WAR),
+        np.int8(min(rules.max_rounds - np.int64(state.rounds), MOST_ROUNDS_SHOWN)),
+    )
+
+
+@kernel
+def _store_table(table: _Table, out: Any) -> None:
+    """Write it; what spills over is overwritten by the fields of the players."""
+    store_16_nibbles(out, _HAND, table.hand)
+    store_16_nibbles(out, UNSEEN, table.unseen)
+    store_16_nibbles(out, _GRAVEYARD, table.graveyard)
+    out[PHASE] = table.in_skirmish
+    out[PHASE + 1] = table.in_war
+    out[_ROUNDS_LEFT] = table.rounds_left
 
 
 @kernel
@@ -218,7 +241,7 @@ def write_observation(state: Any, rules: Any, seat: int, out: Any) -> None:
         seat: who looks.
         out: contiguous int8 array of shape (d,), overwritten.
     """
-    _write_table(state, rules, seat, out)
+    _store_table(_table(state, rules, seat), out)
     for player in range(rules.num_players):
         place = player - seat if player >= seat else player - seat + rules.num_players
         _store_block(_block(state, player, player == seat), out, PLAYER + place * PLAYER_WIDTH)
@@ -234,9 +257,11 @@ def write_observations(state: Any, rules: Any, rows: Any) -> None:
         rows: overwritten.
     """
     for player in range(rules.num_players):
-        _write_table(state, rules, player, rows[player])
-        _store_block(_block(state, player, True), rows[player], PLAYER)
-        block = _block(state, player, False)
+        # All before any of it is written: for all the compiler knows, writing changes the state.
+        table = _table(state, rules, player)
+        own, block = _block(state, player, True), _block(state, player, False)
+        _store_table(table, rows[player])
+        _store_block(own, rows[player], PLAYER)
         for place in range(1, rules.num_players):
             seat = player - place if player >= place else player - place + rules.num_players
             _store_block(block, rows[seat], PLAYER + place * PLAYER_WIDTH)
