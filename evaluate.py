@@ -50,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     parser = command_line()
     args = parser.parse_args(arguments)
+    if args.num_players is not None and args.game != "skirmish":
+        parser.error("--num-players goes with --game skirmish")
     judge = judge_tables if args.game == "skirmish" else judge_solitaire
     try:
         judge(parser, args)
@@ -85,9 +87,10 @@ def judge_solitaire(parser: OneLineParser, args: argparse.Namespace) -> None:
 
 def judge_tables(parser: OneLineParser, args: argparse.Namespace) -> None:
     """Skirmish: every agent against every other one, each deal from every seat."""
-    num_players: int = args.num_players
+    num_players: int = args.num_players or 2
     try:
         rules = SkirmishRules.of(rules_from(args.rules))
+        rules.record(num_players)  # are there cards for all?
         seeds = deal_seeds(BANK, args.seed, args.deals)
         specs: list[str] = args.agents or SKIRMISH_AGENTS
         if len(specs) < 2:
@@ -205,7 +208,7 @@ def _parsed_json(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"rules: can't read {text!r}: write KEY=VALUE with numbers, true or false"
+            f"rules: can't read {text!r}: write KEY=VALUE with a value in JSON, texts in quotes"
         ) from error
 
 
@@ -237,8 +240,7 @@ def command_line() -> OneLineParser:
         "--num-players",
         type=int,
         choices=(2, 3, 4),
-        default=2,
-        help="at a table of Skirmish (%(default)s)",
+        help="at a table of Skirmish (2)",
     )
     parser.add_argument(
         "--deals",

@@ -516,6 +516,12 @@ def test_a_table_is_taken_as_given_for_one_reset() -> None:
         (["7c"], "must be a mapping of zones"),
         ({"spy": ["7c"]}, "unknown zone 'spy'"),
         ({"hand": [["7c"]]}, "one collection for each of 2"),
+        ({"hand": 5}, "one collection for each of 2"),
+        ({"hand": "7c"}, "one collection for each of 2"),
+        ({"hand": [5, 6]}, "a pile must be a collection of cards"),
+        ({"hand": ["7c", "8c"]}, "a pile must be a collection of cards"),
+        ({"hand": [["7c"], [8]]}, "a pile must be a collection of cards"),
+        ({"hand": [["7c"], ["8c"]], "graveyard": 3}, "a pile must be a collection of cards"),
         ({"hand": [["7c"], []]}, "no hand to play with"),
         ({"hand": [["7c"], ["7c"]]}, "7c is named twice"),
         ({"hand": [["7c", "8c", "9c", "Tc"], ["7d"]]}, "more than three cards"),
@@ -600,6 +606,28 @@ def test_a_bad_state_is_a_value_error(state: Any) -> None:
     wrong = before.copy()
     wrong["state"]["hand"][0] = wrong["state"]["hand"][1]
     with pytest.raises(ValueError, match="state: "):
+        env.set_state(wrong)
+    assert env.get_state() == before
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("rounds", 20, "more rounds than the limit of 20"),
+        ("rounds", 32767, "more rounds than the limit of 20"),
+        ("rounds", -1, "negative"),
+        ("offenders", 1, "offenders"),
+    ],
+)
+def test_a_state_that_play_does_not_come_to_is_refused(
+    field: str, value: int, message: str
+) -> None:
+    env = new_env(rules={"max_rounds": 20})
+    env.reset(seed=0)
+    before = env.get_state()
+    wrong = before.copy()
+    wrong["state"][field] = value
+    with pytest.raises(ValueError, match=message):
         env.set_state(wrong)
     assert env.get_state() == before
 

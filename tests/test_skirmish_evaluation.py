@@ -229,6 +229,17 @@ def test_the_command_writes_its_report(
         ["--game", "skirmish", "--agents", "rank", "nobody"],
         ["--game", "skirmish", "--agents", "rank", "high", "--rules", "hand_size=5"],
         ["--game", "skirmish", "--num-players", "5"],
+        [
+            "--game",
+            "skirmish",
+            "--agents",
+            "rank",
+            "high",
+            "--rules",
+            '{"ranks": "A", "num_suits": 1, "num_jokers": 0}',
+        ],
+        ["--game", "skirmish", "--agents", "rank", "high", "--rules", "ranks=AJK"],
+        ["--num-players", "3"],
         ["--game", "chess"],
     ],
 )

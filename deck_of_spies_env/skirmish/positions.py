@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -98,13 +98,17 @@ def state_from_table(table: Mapping[str, Any], num_players: int, rules: Rules) -
     for name in table:
         if name not in known:
             raise ValueError(f"table: unknown zone {name!r}; there are {', '.join(known)}")
-    piles: list[Iterable[str]] = []
+    piles: list[Any] = []
     for name in _OF_SEATS:
-        of_seats = list(table.get(name, [()] * num_players))
-        if len(of_seats) != num_players:
+        of_seats = table.get(name, [()] * num_players)
+        if not _is_collection(of_seats) or len(of_seats) != num_players:
             raise ValueError(f"table: {name} must hold one collection for each of {num_players}")
         piles += of_seats
-    masks = masks_of([*piles, *(cast(Iterable[str], table.get(name, ())) for name in _SHARED)])
+    piles += [table.get(name, ()) for name in _SHARED]
+    for pile in piles:
+        if not _is_collection(pile) or not all(isinstance(card, str) for card in pile):
+            raise ValueError(f"table: a pile must be a collection of cards' names, got {pile!r}")
+    masks = masks_of(piles)
     state = np.zeros(1, dtype=STATE)
     state["committed"] = game.NO_CARD
     for place, name in enumerate(_OF_SEATS):
@@ -117,6 +121,11 @@ def state_from_table(table: Mapping[str, Any], num_players: int, rules: Rules) -
     state["dealt"] = np.bitwise_or.reduce((state["hand"] | state["supply"])[0]) | state["burned"]
     check_states(state, num_players, rules)
     return state
+
+
+def _is_collection(value: Any) -> bool:
+    """Whether a value holds others; a text holds none, though Python can go through its letters."""
+    return isinstance(value, Collection) and not isinstance(value, str | bytes)
 
 
 def check_states(states: npt.NDArray[Any], num_players: int, rules: Rules) -> None:
@@ -191,6 +200,12 @@ def _faults(states: npt.NDArray[Any], num_players: int, rules: Rules) -> Iterabl
         (phase == game.SKIRMISH) & (hand[:, at_table] == 0).any(axis=1),
     )
     yield "rounds are negative", states["rounds"] < 0
+    last = rules.max_rounds - (phase != game.OVER)
+    yield f"more rounds than the limit of {rules.max_rounds} allows", states["rounds"] > last
+    yield (
+        "there are offenders in a game that goes on",
+        (states["offenders"] != 0) & (phase != game.OVER),
+    )
     hidden = states["hand"] | states["supply"] | states["stakes"]
     everywhere = np.bitwise_or.reduce(hidden, axis=1) | states["burned"]
     recycled = states["latest"] | states["previous"]

@@ -1,7 +1,7 @@
 """The rules of Skirmish: switches, game state, and the kernels that deal, judge and move.
 
 This is the only authority on the rules; every environment, bot and search calls these kernels.
-Numbers such as S3 refer to the rulings in ``docs/rules.md``.
+Numbers such as S3 refer to the rulings in ``docs/skirmish.md``.
 
 A game is one record of dtype :data:`STATE`, N games are an array of N records. Face-down piles are
 *sets*: which card comes off a Supply is decided when it comes off, from random streams that are not
