@@ -216,6 +216,22 @@ def test_bad_arguments_are_named(arguments: tuple[int, ...], named: str) -> None
 # --- Training -------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("pool", ["rank", ["rank"], [None], 5], ids=repr)
+def test_a_pool_of_anything_but_members_is_refused(pool: Any) -> None:
+    with pytest.raises(ValueError, match="must hold Member objects"):
+        SkirmishVecEnv(1, 1, pool=pool)
+
+
+@pytest.mark.parametrize("actions", [np.zeros(2) + 0.5, np.zeros(3, int), None, "AA"], ids=repr)
+def test_actions_that_are_none_are_refused(actions: Any) -> None:
+    envs = SkirmishVecEnv(1)
+    envs.seed(0)
+    before = envs.reset()
+    with pytest.raises(ValueError, match="action"):
+        envs.step(actions)
+    np.testing.assert_array_equal(envs._observations(), before)
+
+
 def test_uniforms_depend_on_seed_and_row_alone() -> None:
     rows = np.random.default_rng(0).integers(0, 50, (4000, 30)).astype(np.int8)
     uniforms = uniforms_of(rows, 3)

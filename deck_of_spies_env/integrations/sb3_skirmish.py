@@ -8,7 +8,7 @@ members of a pool: past selves, bots, any agents.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvIndices
 
+from deck_of_spies_env.adapters import action_array
 from deck_of_spies_env.agent import Agent
 from deck_of_spies_env.checks import check_count
 from deck_of_spies_env.skirmish.actions import NUM_ACTIONS, WAIT
@@ -41,6 +42,19 @@ class Member:
     name: str
     agent: Agent
     weight: float
+
+
+def _as_members(pool: Any) -> list[Member]:
+    """A pool as a list.
+
+    Raises:
+        ValueError: anything in it is no Member.
+    """
+    members = list(pool) if isinstance(pool, Iterable) else [pool]
+    for one in members:
+        if not isinstance(one, Member):
+            raise ValueError(f"the pool must hold Member objects, got {one!r}")
+    return members
 
 
 class SkirmishVecEnv(VecEnv):
@@ -83,7 +97,7 @@ class SkirmishVecEnv(VecEnv):
             raise ValueError(f"unknown shaping {shaping!r}; there are {', '.join(SHAPINGS)}")
         self.games = Games(num_tables, num_players, rules=rules)
         n = self.num_players = self.games.num_players
-        self.pool = list(pool)
+        self.pool = _as_members(pool)
         self.shaping = shaping
         self._open_tables, self._pool_tables = open_tables, pool_tables
         self._members = np.full((num_tables, n), _LEARNER, dtype=np.int64)
@@ -125,8 +139,12 @@ class SkirmishVecEnv(VecEnv):
         return self._observations()
 
     def step_async(self, actions: npt.NDArray[Any]) -> None:
-        """Keep the actions for step_wait: whole numbers of shape (R,)."""
-        self._actions = np.asarray(actions, dtype=np.int64).reshape(self.num_envs)
+        """Keep the actions for step_wait: whole numbers of shape (R,).
+
+        Raises:
+            IllegalActionError: other numbers, or of another shape.
+        """
+        self._actions = action_array(actions, self.num_envs)
 
     def step_wait(
         self,
@@ -179,8 +197,11 @@ class SkirmishVecEnv(VecEnv):
         """Change who may play from the next deal on.
 
         Members that sit at tables now must stay in their places; add at the end.
+
+        Raises:
+            ValueError: not members.
         """
-        self.pool = list(pool)
+        self.pool = _as_members(pool)
 
     # --- What happens at the tables ---
 
