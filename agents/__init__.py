@@ -50,19 +50,19 @@ def depth(text: str) -> int:
     return int(text)
 
 
-def share(text: str) -> float:
+def weight(text: str) -> float:
     """An option's value that weighs something, 0 or more.
 
     Raises:
         ValueError: what it must be.
     """
     try:
-        weight = float(text)
+        number = float(text)
     except ValueError:
-        weight = -1.0
-    if not 0 <= weight < inf:
+        number = -1.0
+    if not 0 <= number < inf:
         raise ValueError("must be a number from 0 up")
-    return weight
+    return number
 
 
 def objective_name(text: str) -> str:
@@ -131,7 +131,7 @@ REGISTRY: dict[str, Entry] = {
             "plays": whole_number,
             "samples": whole_number,
             "depth": depth,
-            "prior": share,
+            "prior": weight,
         },
     ),
 }

@@ -194,12 +194,9 @@ MOST_DRAWS = 64
 
 SCRIPT = np.dtype(
     [
+        # Each choice is among the ranks of a pile, or the batches that cards of a rank came with.
         ("choices", np.uint8, (MOST_DRAWS,)),  # which of its options each choice takes
-        (
-            "options",
-            np.uint8,
-            (MOST_DRAWS,),
-        ),  # how many there were: ranks of a pile, batches of a rank
+        ("options", np.uint8, (MOST_DRAWS,)),  # how many there were
         ("length", np.int64),  # choices written so far
         ("cursor", np.int64),  # choices taken so far
         ("probability", np.float64),  # of what has been drawn
