@@ -64,6 +64,43 @@ class PlayedDeal:
     turns: int
 
 
+class Watcher:
+    """Looks on at a match, step by step; what it doesn't care for it leaves as here.
+
+    All methods get the games, and which of them are meant: the slots that they occupy, int64 (k,),
+    and the numbers of their deals among the seeds, int64 (k,). What the games hold is to be read
+    only, and before the method returns.
+    """
+
+    def dealt(
+        self, games: Games, slots: npt.NDArray[np.int64], deals: npt.NDArray[np.int64]
+    ) -> None:
+        """These games have been dealt."""
+
+    def chosen(
+        self,
+        games: Games,
+        slots: npt.NDArray[np.int64],
+        deals: npt.NDArray[np.int64],
+        actions: npt.NDArray[np.int64],
+    ) -> None:
+        """In these games legal actions, int64 (k,), are about to be taken."""
+
+    def stepped(
+        self, games: Games, slots: npt.NDArray[np.int64], deals: npt.NDArray[np.int64]
+    ) -> None:
+        """They have been taken."""
+
+    def ended(
+        self,
+        games: Games,
+        slots: npt.NDArray[np.int64],
+        deals: npt.NDArray[np.int64],
+        endings: Mapping[str, npt.NDArray[Any]],
+    ) -> None:
+        """These games are over; ``endings`` is ``games.endings()``, of all slots."""
+
+
 def play_deals(
     agent: Agent,
     seeds: Sequence[int],
@@ -73,6 +110,7 @@ def play_deals(
     batch_size: int = 1024,
     progress: Callable[[int], None] | None = None,
     on_game: Callable[[PlayedDeal], None] | None = None,
+    watchers: Sequence[Watcher] = (),
     start: Mapping[str, Any] | None = None,
 ) -> MatchResult:
     """Play each deal once, episode 0 of its seed, many side by side.
@@ -80,7 +118,7 @@ def play_deals(
     A deal's spies and draws belong to its seed, so its result depends neither on the batch size nor
     on the other deals as long as the agent's choices do not. Reset an agent that plays by chance
     before, to make the match repeatable. An agent with a compiled policy (``agent.CompiledAgent``)
-    plays in a kernel, with the same results, unless there is ``on_game`` or a start.
+    plays in a kernel, with the same results, unless somebody looks on or there is a start.
 
     Args:
         agent: is shown copies of observation and mask, of those games only that are in play.
@@ -90,6 +128,7 @@ def play_deals(
         batch_size: games side by side, at least 1.
         progress: called with the number of deals that ended since the last call.
         on_game: called with each game when it has ended, in the order in which they end.
+        watchers: look on at every step, see :class:`Watcher`.
         start: where all games begin, as the environment's ``start``; None for the usual start.
 
     Raises:
@@ -101,14 +140,18 @@ def play_deals(
         raise ValueError("there must be at least one deal to play")
     if batch_size < 1:
         raise ValueError(f"the batch size must be at least 1, got {batch_size}")
-    step_by_step = observation != "recall" or on_game is not None or start is not None
+    if on_game is not None:
+        watchers = [*watchers, _GameLog(on_game)]
+    step_by_step = observation != "recall" or bool(watchers) or start is not None
     if isinstance(agent, CompiledAgent) and not step_by_step:
         return _play_out_deals(agent, seeds, Rules.of(rules), progress)
+    if progress is not None:
+        watchers = [*watchers, _Progress(progress)]
+    watching = _AllOf(watchers)
     num_deals = len(seeds)
     compile_engine()
     num_slots = min(batch_size, num_deals)
     games = Games(num_slots, rules=rules, observation=observation, start=start)
-    moves = _Moves(games)
     result = _empty(num_deals)
 
     started = perf_counter()
@@ -116,23 +159,16 @@ def play_deals(
     num_dealt = num_slots
     games.seed(range(num_slots), seeds[:num_slots])
     games.deal()
+    watching.dealt(games, deals, deals)
     in_play = np.ones(num_slots, dtype=np.bool_)
     actions = np.zeros(num_slots, dtype=np.int64)
     while in_play.any():
         acting = np.flatnonzero(in_play)
-        masks = games.masks[acting]
-        chosen = _one_each(agent.act(games.observations[acting], masks.copy()), len(acting))
-        illegal = np.flatnonzero(~_are_legal(chosen, masks))
-        if illegal.size:
-            slot, action = int(acting[illegal[0]]), int(chosen[illegal[0]])
-            raise IllegalActionError(
-                f"in the deal of seed {seeds[int(deals[slot])]}: "
-                f"{why_illegal(games.states[slot], games.rules, action)}"
-            )
+        chosen = _choose(agent, games, acting, [seeds[deal] for deal in deals[acting]])
         actions[acting] = chosen
-        if on_game is not None:
-            moves.note(acting, chosen)
+        watching.chosen(games, acting, deals[acting], chosen)
         games.step(actions, in_play)
+        watching.stepped(games, acting, deals[acting])
         result.decisions[deals[acting]] += 1
 
         ended = acting[games.over[acting]]
@@ -140,19 +176,34 @@ def play_deals(
             continue
         endings = games.endings()
         _write_endings(result, deals[ended], endings, ended)
-        if on_game is not None:
-            for slot in ended.tolist():
-                on_game(moves.take(slot, int(deals[slot]), endings))
+        watching.ended(games, ended, deals[ended], endings)
         again = ended[: num_deals - num_dealt]
         in_play[ended[len(again) :]] = False
         if again.size:
             deals[again] = np.arange(num_dealt, num_dealt + len(again))
             games.seed(again.tolist(), seeds[num_dealt : num_dealt + len(again)])
             games.deal(np.isin(np.arange(num_slots), again))
+            watching.dealt(games, again, deals[again])
             num_dealt += len(again)
-        if progress is not None:
-            progress(len(ended))
     return replace(result, seconds=perf_counter() - started)
+
+
+def _choose(
+    agent: Agent, games: Games, acting: npt.NDArray[np.int64], seeds: Sequence[int]
+) -> npt.NDArray[np.int64]:
+    """The agent's legal actions in the games that are in play, whose seeds are given.
+
+    Raises:
+        IllegalActionError: it did not return one for each.
+    """
+    masks = games.masks[acting]
+    chosen = _one_each(agent.act(games.observations[acting], masks.copy()), len(acting))
+    illegal = np.flatnonzero(~_are_legal(chosen, masks))
+    if illegal.size:
+        first = int(illegal[0])
+        why = why_illegal(games.states[acting[first]], games.rules, int(chosen[first]))
+        raise IllegalActionError(f"in the deal of seed {seeds[first]}: {why}")
+    return chosen
 
 
 def _empty(num_deals: int) -> MatchResult:
@@ -179,27 +230,92 @@ def _write_endings(
     result.outcomes[deals] = endings["outcome"][slots]
 
 
-class _Moves:
-    """What has been played in each slot of N games, by name."""
+class _AllOf(Watcher):
+    """Several that look on, as one."""
 
-    def __init__(self, games: Games) -> None:
-        self._games = games
-        self._actions: list[list[Action]] = [[] for _ in range(len(games))]
+    def __init__(self, watchers: Sequence[Watcher]) -> None:
+        self._watchers = watchers
 
-    def note(self, slots: npt.NDArray[np.int64], actions: npt.NDArray[np.int64]) -> None:
-        """Keep legal actions before they are taken, while the hands that they name are there."""
-        hands = self._games.states["hand"][slots]
-        for slot, action, hand in zip(
-            slots.tolist(), actions.tolist(), hands.tolist(), strict=True
+    def dealt(
+        self, games: Games, slots: npt.NDArray[np.int64], deals: npt.NDArray[np.int64]
+    ) -> None:
+        for watcher in self._watchers:
+            watcher.dealt(games, slots, deals)
+
+    def chosen(
+        self,
+        games: Games,
+        slots: npt.NDArray[np.int64],
+        deals: npt.NDArray[np.int64],
+        actions: npt.NDArray[np.int64],
+    ) -> None:
+        for watcher in self._watchers:
+            watcher.chosen(games, slots, deals, actions)
+
+    def stepped(
+        self, games: Games, slots: npt.NDArray[np.int64], deals: npt.NDArray[np.int64]
+    ) -> None:
+        for watcher in self._watchers:
+            watcher.stepped(games, slots, deals)
+
+    def ended(
+        self,
+        games: Games,
+        slots: npt.NDArray[np.int64],
+        deals: npt.NDArray[np.int64],
+        endings: Mapping[str, npt.NDArray[Any]],
+    ) -> None:
+        for watcher in self._watchers:
+            watcher.ended(games, slots, deals, endings)
+
+
+class _Progress(Watcher):
+    """Counts the deals that have ended."""
+
+    def __init__(self, progress: Callable[[int], None]) -> None:
+        self._progress = progress
+
+    def ended(
+        self,
+        games: Games,
+        slots: npt.NDArray[np.int64],
+        deals: npt.NDArray[np.int64],
+        endings: Mapping[str, npt.NDArray[Any]],
+    ) -> None:
+        self._progress(len(slots))
+
+
+class _GameLog(Watcher):
+    """Tells of each game when it has ended, with its actions by name."""
+
+    def __init__(self, on_game: Callable[[PlayedDeal], None]) -> None:
+        self._on_game = on_game
+        self._actions: dict[int, list[Action]] = {}
+
+    def chosen(
+        self,
+        games: Games,
+        slots: npt.NDArray[np.int64],
+        deals: npt.NDArray[np.int64],
+        actions: npt.NDArray[np.int64],
+    ) -> None:
+        hands = games.states["hand"][slots]
+        for deal, action, hand in zip(
+            deals.tolist(), actions.tolist(), hands.tolist(), strict=True
         ):
-            self._actions[slot].append(self._games.table.decode(action, hand))
+            self._actions.setdefault(deal, []).append(games.table.decode(action, hand))
 
-    def take(self, slot: int, number: int, endings: Mapping[str, npt.NDArray[Any]]) -> PlayedDeal:
-        """The game of a deal that has ended in a slot, which is then free for the next one."""
-        actions, self._actions[slot] = tuple(self._actions[slot]), []
+    def ended(
+        self,
+        games: Games,
+        slots: npt.NDArray[np.int64],
+        deals: npt.NDArray[np.int64],
+        endings: Mapping[str, npt.NDArray[Any]],
+    ) -> None:
         keys = "outcome", "key_spies", "turns"
-        ending = {key: endings[key][slot : slot + 1].tolist()[0] for key in keys}
-        return PlayedDeal(number, actions, **ending)
+        for slot, deal in zip(slots.tolist(), deals.tolist(), strict=True):
+            ending = {key: endings[key][slot : slot + 1].tolist()[0] for key in keys}
+            self._on_game(PlayedDeal(deal, tuple(self._actions.pop(deal, ())), **ending))
 
 
 def _play_out_deals(
