@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from math import prod
@@ -14,7 +13,7 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from deck_of_spies_env.checks import check_flag
+from deck_of_spies_env.checks import check_flag, check_options, check_seed
 from deck_of_spies_env.errors import IllegalActionError
 
 RENDER_MODES = ["ansi", "rgb_array", "human"]
@@ -157,7 +156,7 @@ class GamesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         Raises:
             ValueError, TypeError: a bad position, list of seeds or mask; nothing changes.
         """
-        options = options or {}
+        options = check_options(options)
         chosen = self._reset_mask(options)
         start = self._start_of(options)
         self._seed(seed, chosen)
@@ -277,10 +276,12 @@ class GamesVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         if seed is None:
             seeds: Sequence[int | None] = [None] * self.num_envs
         elif isinstance(seed, int | np.integer):
-            super().reset(seed=int(seed))
+            super().reset(seed=check_seed(seed))
             seeds = [int(seed) + i for i in range(self.num_envs)]
+        elif isinstance(seed, str) or not isinstance(seed, Sequence | np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ValueError(f"seed must be a whole number or one per env, got {seed!r}")
         else:
-            seeds = [None if one is None else operator.index(one) for one in seed]
+            seeds = [None if one is None else check_seed(one) for one in seed]
         if len(seeds) != self.num_envs:
             raise ValueError(f"expected {self.num_envs} seeds, one per env, got {len(seeds)}")
         fresh = {i: seeds[i] for i in np.flatnonzero(chosen).tolist() if seeds[i] is not None}

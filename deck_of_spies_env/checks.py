@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
+Options = Mapping[str, Any]
 RuleSet = TypeVar("RuleSet")
 
 
@@ -51,3 +53,31 @@ def check_count(name: str, number: object) -> int:
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
         raise ValueError(f"{name} must be a whole number of at least 1, got {number!r}")
     return int(number)
+
+
+def check_seed(seed: Any) -> int:
+    """The seed of a deal, of a copy to plan with or of random numbers, as an int.
+
+    Raises:
+        ValueError: not a whole number, or negative.
+    """
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        number = -1
+    if number < 0:
+        raise ValueError(f"seed must be a non-negative integer, got {seed!r}")
+    return number
+
+
+def check_options(options: object) -> Options:
+    """Reset options as a mapping, empty for None.
+
+    Raises:
+        ValueError: neither.
+    """
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping):
+        raise ValueError(f"options must be a mapping or None, got {options!r}")
+    return cast(Options, options)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deck_of_spies_env.compiled import deposit_bits, kernel, popcount
+from deck_of_spies_env.compiled import deposit_bits, entry_point, kernel, popcount
 
 STREAMS = np.dtype(
     [
@@ -97,6 +97,31 @@ def fork_streams(seed: int, count: int) -> npt.NDArray[Any]:
     streams["key"], streams["spies"], streams["draws"] = words[:, 0], words[:, 2], words[:, 3]
     streams["gamma"] = _well_mixed_gammas(words[:, 1])
     return streams
+
+
+def check_streams(streams: npt.NDArray[Any], going_on: npt.NDArray[np.bool_]) -> None:
+    """Check streams that somebody hands over.
+
+    Args:
+        streams: shape (N,), with the fields ``gamma`` and ``episode`` at least.
+        going_on: bool (N,), which of their games need them to go on.
+
+    Raises:
+        ValueError: the first that are none; the message says which if there are several.
+    """
+    index = _first_bad(streams, going_on)
+    if index >= 0:
+        where = f"state {index}" if len(streams) > 1 else "state"
+        raise ValueError(f"{where}: it has no random streams")
+
+
+@entry_point
+def _first_bad(streams: Any, going_on: Any) -> int:
+    for i in range(streams.shape[0]):
+        begun = streams[i].gamma & _ONE != 0 and streams[i].episode >= 0
+        if (going_on[i] and not begun) or streams[i].episode < -1:
+            return i
+    return -1
 
 
 def _well_mixed_gammas(words: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:

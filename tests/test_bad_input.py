@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -12,6 +13,9 @@ from stable_baselines3.common.env_util import make_vec_env as sb3_make_vec_env
 
 from deck_of_spies_env import IllegalActionError
 from deck_of_spies_env.integrations.sb3 import make_vec_env
+from deck_of_spies_env.skirmish.parallel import env as aec_env
+from deck_of_spies_env.skirmish.parallel import parallel_env
+from deck_of_spies_env.skirmish.vector_env import SkirmishVectorEnv
 from deck_of_spies_env.solitaire import rules as game
 from deck_of_spies_env.solitaire.env import DeckOfSpiesEnv
 from deck_of_spies_env.solitaire.positions import ZONES
@@ -203,11 +207,76 @@ def test_numpy_seeds_are_seeds() -> None:
     env, other = DeckOfSpiesEnv(), DeckOfSpiesEnv()
     assert (env.reset(seed=np.int64(3))[0] == other.reset(seed=3)[0]).all()
     assert env.fork(np.int64(1)).get_state() == other.fork(1).get_state()
-    vector = DeckOfSpiesVectorEnv(2)
-    with pytest.raises(TypeError):
-        vector.reset(seed=["1", "2"])  # type: ignore[list-item]
-    with pytest.raises(TypeError):
-        vector.reset(seed=[1.5, 2.0])  # type: ignore[list-item]
+
+
+def all_forms() -> list[Any]:
+    """Every form of both games that takes a seed and options, dealt."""
+    forms: list[Any] = [
+        DeckOfSpiesEnv(),
+        DeckOfSpiesVectorEnv(2),
+        gym.make("Skirmish-v0").unwrapped,
+        SkirmishVectorEnv(2),
+        parallel_env(),
+        aec_env(),
+    ]
+    for form in forms:
+        form.reset(seed=5)
+    return forms
+
+
+@pytest.mark.parametrize(
+    "seed", ["1", 1.5, -1, ["1", "2"], [1.5, 2.0], [1, -2], object()], ids=repr
+)
+def test_what_is_no_seed_is_refused_before_anything_changes(seed: Any) -> None:
+    for form in all_forms():
+        before = form.unwrapped.get_state()
+        with pytest.raises(ValueError, match="seed"):
+            form.reset(seed=seed)
+        assert np.array_equal(form.unwrapped.get_state(), before), form
+
+
+@pytest.mark.parametrize("seed", ["1", 1.5, -1, None], ids=repr)
+def test_what_is_no_seed_of_a_copy_is_refused(seed: Any) -> None:
+    table, one_seat = parallel_env(), gym.make("Skirmish-v0").unwrapped
+    for env in (table, one_seat):
+        env.reset(seed=5)
+    for copy in (
+        fresh().fork,
+        table.fork,
+        partial(table.redeal, 0),
+        one_seat.fork,
+        one_seat.redeal,
+    ):
+        with pytest.raises(ValueError, match="seed must be a non-negative integer"):
+            copy(seed)
+
+
+@pytest.mark.parametrize("options", ["table", 5, ["table"]], ids=repr)
+def test_what_are_no_options_is_refused_before_anything_changes(options: Any) -> None:
+    for form in all_forms():
+        before = form.unwrapped.get_state()
+        with pytest.raises(ValueError, match="options must be a mapping"):
+            form.reset(seed=1, options=options)
+        assert np.array_equal(form.unwrapped.get_state(), before), form
+
+
+@pytest.mark.parametrize("action", ["K", 0.5, None], ids=repr)
+def test_what_is_no_whole_number_is_not_decoded(action: Any) -> None:
+    for env in (fresh(), gym.make("Skirmish-v0").unwrapped):
+        with pytest.raises(ValueError, match="whole number"):
+            env.decode(action)
+
+
+@pytest.mark.parametrize(("field", "value"), [("episode", -2), ("gamma", 0), ("gamma", 2)])
+def test_streams_that_are_none_are_refused(field: str, value: int) -> None:
+    for form in all_forms():
+        env = form.unwrapped
+        before = env.get_state()
+        wrong = before.copy()
+        wrong["streams"][field] = value
+        with pytest.raises(ValueError, match="no random streams"):
+            env.set_state(wrong)
+        assert np.array_equal(env.get_state(), before)
 
 
 def test_a_start_changed_later_changes_nothing() -> None:

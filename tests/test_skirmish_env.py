@@ -510,20 +510,46 @@ def test_a_table_is_taken_as_given_for_one_reset() -> None:
     assert np.array_equal(env.reset()[0], twin.reset()[0])
 
 
+@pytest.mark.parametrize("num_players", [2, 3, 4])
+def test_what_table_tells_of_the_start_of_a_round_is_a_start(num_players: int) -> None:
+    env, other = new_env(num_players=num_players), new_env(num_players=num_players, seat=0)
+    env.reset(seed=3)
+    rng = np.random.default_rng(3)
+    rounds = 0
+    while env.phase != "over":
+        told = env.table()
+        if told["phase"] == "skirmish":
+            rounds += 1
+            for form in (told, json.loads(json.dumps(told))):
+                other.reset(seed=1, options={"table": form})
+                assert other.table() == told
+        else:
+            with pytest.raises(ValueError, match="start of a round"):
+                other.reset(seed=1, options={"table": told})
+        env.step(random_legal(env, rng))
+    assert rounds > 3
+
+
 @pytest.mark.parametrize(
     ("table", "message"),
     [
         (["7c"], "must be a mapping of zones"),
         ({"spy": ["7c"]}, "unknown zone 'spy'"),
-        ({"hand": [["7c"]]}, "one collection for each of 2"),
-        ({"hand": 5}, "one collection for each of 2"),
-        ({"hand": "7c"}, "one collection for each of 2"),
-        ({"hand": [5, 6]}, "a pile must be a collection of cards"),
-        ({"hand": ["7c", "8c"]}, "a pile must be a collection of cards"),
-        ({"hand": [["7c"], [8]]}, "a pile must be a collection of cards"),
-        ({"hand": [["7c"], ["8c"]], "graveyard": 3}, "a pile must be a collection of cards"),
+        ({"hand": [["7c"]]}, "one collection of cards for each of 2"),
+        ({"hand": 5}, "one collection of cards for each of 2"),
+        ({"hand": "7c"}, "one collection of cards for each of 2"),
+        ({"hand": [5, 6]}, "hand of seat 0 must be a collection of cards"),
+        ({"hand": ["7c", "8c"]}, "hand of seat 0 must be a collection of cards"),
+        ({"hand": [["7c"], [8]]}, "hand of seat 1 must be a collection of cards"),
+        ({"hand": [["7c"], ["8c"]], "graveyard": 3}, "graveyard must be a collection of cards"),
         ({"hand": [["7c"], []]}, "no hand to play with"),
-        ({"hand": [["7c"], ["7c"]]}, "7c is named twice"),
+        ({"hand": [["7c"], ["7c"]]}, "hand of seat 1: card 7c is named twice"),
+        ({"hand": [["7c"], ["8c"]], "supply": [[], ["1c"]]}, "supply of seat 1: .*1c"),
+        ({"hand": [["7c"], ["8c"]], "phase": "war"}, "start of a round.*'war'"),
+        ({"hand": [["7c"], ["8c"]], "phase": "over"}, "start of a round.*'over'"),
+        ({"hand": [["7c"], ["8c"]], "stakes": [["9c"], []]}, "nothing is stakes"),
+        ({"hand": [["7c"], ["8c"]], "stakes": 5}, "nothing is stakes"),
+        ({"hand": [["7c"], ["8c"]], "committed": ["9c", None]}, "nothing is committed"),
         ({"hand": [["7c", "8c", "9c", "Tc"], ["7d"]]}, "more than three cards"),
     ],
     ids=str,
@@ -617,6 +643,7 @@ def test_a_bad_state_is_a_value_error(state: Any) -> None:
         ("rounds", 32767, "more rounds than the limit of 20"),
         ("rounds", -1, "negative"),
         ("offenders", 1, "offenders"),
+        ("phase", 2, "over though nobody is out"),
     ],
 )
 def test_a_state_that_play_does_not_come_to_is_refused(

@@ -195,7 +195,7 @@ def test_an_illegal_action_changes_nothing_and_is_named() -> None:
     state = env.get_state()
     good = random_actions(env, np.random.default_rng(0))
     for wrong, message in [
-        ({**good, "player_1": 15}, "seat 1: action 15"),
+        ({**good, "player_1": 15}, "player_1: action 15"),
         ({**good, "player_2": 0.5}, "player_2: expected 1 whole number"),
         ({**good, "player_3": 0}, "no agent 'player_3'; there are player_0"),
         ({"player_1": good["player_1"]}, "no action for player_0, player_2: agents without"),
@@ -206,6 +206,51 @@ def test_an_illegal_action_changes_nothing_and_is_named() -> None:
         assert env.get_state() == state
         assert env.agents == env.possible_agents
     env.step(good)
+
+
+@pytest.mark.parametrize("wrong", [15, -1, WAIT, None, 0.5, "K"], ids=repr)
+def test_a_seat_that_acts_illegally_in_its_turn_may_act_again(wrong: Any) -> None:
+    turns, twin = aec_env(3, rules=SMALL), aec_env(3, rules=SMALL)
+    for env in (turns, twin):
+        env.reset(seed=6)
+    for agent in turns.agent_iter(max_iter=60):
+        observation, _, terminated, truncated, _ = turns.last()
+        action = None
+        if not (terminated or truncated):
+            mask = observation["action_mask"]
+            if wrong != WAIT or not mask[WAIT]:
+                with pytest.raises(IllegalActionError, match=f"^{agent}: "):
+                    turns.step(wrong)
+            assert turns.agent_selection == agent
+            action = int(mask.argmax())
+        turns.step(action)
+        twin.step(action)
+        assert turns.rewards == twin.rewards
+        assert np.array_equal(turns.unwrapped.state(), twin.unwrapped.state())
+
+
+def test_lose_counts_in_turn_too_when_all_have_answered() -> None:
+    turns = aec_env(2, illegal_action="lose")
+    turns.reset(seed=0)
+    turns.step(15)
+    turns.step(int(turns.last()[0]["action_mask"].argmax()))
+    assert turns.rewards == {"player_0": -1.0, "player_1": 1.0}
+
+
+def test_all_that_offend_at_once_are_paid_nothing() -> None:
+    env = parallel_env(3, illegal_action="lose")
+    env.reset(seed=0)
+    _, rewards, *_, infos = env.step(dict.fromkeys(env.agents, -1))
+    assert set(rewards.values()) == {0.0}
+    assert {info["outcome"] for info in infos.values()} == {"illegal_action"}
+
+
+@pytest.mark.parametrize("actions", [None, 3, [1, 2], "AA"], ids=repr)
+def test_actions_are_a_mapping(actions: Any) -> None:
+    env = parallel_env()
+    env.reset(seed=0)
+    with pytest.raises(IllegalActionError, match="mapping"):
+        env.step(actions)
 
 
 def test_lose_makes_the_offender_lose() -> None:

@@ -28,10 +28,11 @@ def decode(action: int) -> str:
     """The action's text: a rank, or ``wait``.
 
     Raises:
-        ValueError: the action is not in 0-14.
+        ValueError: the action is no whole number in 0-14.
     """
-    if not 0 <= action < NUM_ACTIONS:
-        raise ValueError(f"action must be in 0-{NUM_ACTIONS - 1}, got {action}")
+    whole = isinstance(action, int | np.integer)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not whole or not 0 <= action < NUM_ACTIONS:
+        raise ValueError(f"action must be a whole number in 0-{NUM_ACTIONS - 1}, got {action!r}")
     return WAIT_TEXT if action == WAIT else RANKS[action]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -17,6 +16,7 @@ from deck_of_spies_env.adapters import (
     single_action,
     without_window,
 )
+from deck_of_spies_env.checks import check_seed
 from deck_of_spies_env.drawing import Picture, Screen
 from deck_of_spies_env.errors import IllegalActionError
 from deck_of_spies_env.skirmish.actions import NUM_ACTIONS, decode, encode, why_illegal
@@ -94,7 +94,7 @@ class SkirmishEnv(gym.Env[Observation, np.int64]):
             ValueError: a position that is no position; nothing changes.
         """
         start = self._table.start_of(options)
-        seed = None if seed is None else operator.index(seed)  # NumPy's integers too
+        seed = None if seed is None else check_seed(seed)
         super().reset(seed=seed)
         if seed is None and not self._table.seeded:
             seed = int(self.np_random.integers(1 << 63))
@@ -171,7 +171,7 @@ class SkirmishEnv(gym.Env[Observation, np.int64]):
         Raises:
             ValueError: no such action.
         """
-        return decode(int(action))
+        return decode(action)
 
     def encode(self, text: str) -> int:
         """The action of a rank (``A``, ``10``, ``*``) or of ``wait``.

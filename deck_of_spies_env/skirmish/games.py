@@ -12,7 +12,7 @@ import numpy.typing as npt
 from deck_of_spies_env.checks import check_count
 from deck_of_spies_env.compiled import compiling, entry_point, kernel
 from deck_of_spies_env.errors import IllegalActionError
-from deck_of_spies_env.random_streams import seed_streams
+from deck_of_spies_env.random_streams import check_streams, seed_streams
 from deck_of_spies_env.skirmish import actions as table
 from deck_of_spies_env.skirmish import observations
 from deck_of_spies_env.skirmish import rules as game
@@ -439,9 +439,7 @@ class Games:
                 f"a state must come from get_state() of an environment of {len(self)} games"
             )
         check_states(snapshots["state"], self.num_players, self.rules)
-        going_on = snapshots["state"]["phase"] != game.OVER
-        if bool((going_on & (snapshots["streams"]["gamma"] == 0)).any()):
-            raise ValueError("state: it has no random streams")
+        check_streams(snapshots["streams"], snapshots["state"]["phase"] != game.OVER)
         self.records[:] = snapshots
         self.renew()
         self.show()

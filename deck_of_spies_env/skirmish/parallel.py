@@ -5,7 +5,6 @@ The one module that needs PettingZoo: ``pip install 'deck_of_spies_env[pettingzo
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -15,7 +14,8 @@ import numpy.typing as npt
 
 try:
     from pettingzoo import AECEnv, ParallelEnv
-    from pettingzoo.utils.conversions import parallel_to_aec
+    from pettingzoo.utils.conversions import parallel_to_aec_wrapper
+    from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 except ImportError as error:
     raise ImportError(
         "Skirmish for several agents needs PettingZoo: pip install 'deck_of_spies_env[pettingzoo]'"
@@ -28,9 +28,10 @@ from deck_of_spies_env.adapters import (
     single_action,
     without_window,
 )
+from deck_of_spies_env.checks import check_seed
 from deck_of_spies_env.drawing import Picture, Screen
 from deck_of_spies_env.errors import IllegalActionError
-from deck_of_spies_env.skirmish.actions import NUM_ACTIONS, WAIT
+from deck_of_spies_env.skirmish.actions import NUM_ACTIONS, WAIT, why_illegal
 from deck_of_spies_env.skirmish.rendering import render_ansi, render_picture
 from deck_of_spies_env.skirmish.rules import Rules
 from deck_of_spies_env.skirmish.tables import Table
@@ -57,9 +58,26 @@ def env(
 ) -> AECEnv[str, Observation, int | None]:
     """The same table with the seats asked in turn; cards are committed when all have answered.
 
-    An illegal action is noticed then, too.
+    An illegal action raises at once, in its seat's turn, which then is still to come; with
+    ``illegal_action="lose"`` it counts when all have answered.
     """
-    return parallel_to_aec(parallel_env(num_players, rules, render_mode, illegal_action))
+    table = parallel_env(num_players, rules, render_mode, illegal_action)
+    return OrderEnforcingWrapper(_SeatsInTurn(table))
+
+
+class _SeatsInTurn(parallel_to_aec_wrapper[str, Observation, int | None]):
+    """PettingZoo's conversion, which would keep an illegal action and be stuck on it."""
+
+    def __init__(self, table: SkirmishParallelEnv) -> None:
+        super().__init__(table)
+        self._table = table
+
+    def step(self, action: int | None) -> None:
+        """One action of the agent whose turn it is."""
+        agent = self.agent_selection
+        if not self.terminations[agent] and not self.truncations[agent]:
+            self._table.check_action(agent, action)
+        super().step(action)
 
 
 class SkirmishParallelEnv(ParallelEnv[str, Observation, int | None]):
@@ -149,7 +167,7 @@ class SkirmishParallelEnv(ParallelEnv[str, Observation, int | None]):
         """
         start = self._table.start_of(options)
         if seed is not None:
-            seed = operator.index(seed)
+            seed = check_seed(seed)
         elif not self._table.seeded:
             seed = int(np.random.default_rng().integers(1 << 63))
         self._table.deal(seed, start)
@@ -164,11 +182,15 @@ class SkirmishParallelEnv(ParallelEnv[str, Observation, int | None]):
 
         Raises:
             IllegalActionError: an agent without an action, an unknown one, an action that is not
-                legal, or any after the end. The message names the agent or its seat; nothing has
-                changed.
+                legal, or any after the end. The message names the agent; nothing has changed.
         """
-        games = self._table.games
-        self._table.step(self._joint_action(actions), keep=self.render_mode is not None)
+        games, joint = self._table.games, self._joint_action(actions)
+        try:
+            self._table.step(joint, keep=self.render_mode is not None)
+        except IllegalActionError:
+            for agent in self.possible_agents:
+                self.check_action(agent, actions[agent])
+            raise
         self._show()
         over, truncated = bool(games.over[0]), False
         infos = self._mask_infos()
@@ -230,6 +252,17 @@ class SkirmishParallelEnv(ParallelEnv[str, Observation, int | None]):
         if agent not in self.possible_agents:
             raise ValueError(f"no agent {agent!r}; there are {', '.join(self.possible_agents)}")
         return self._observation(self.possible_agents.index(agent))
+
+    def check_action(self, agent: str, action: Any) -> None:
+        """Check an agent's action before all are taken together.
+
+        Raises:
+            IllegalActionError: it is no action, or one that ``step`` would refuse.
+        """
+        seat, number = self.possible_agents.index(agent), self._action(agent, action)
+        legal = 0 <= number < NUM_ACTIONS and bool(self._table.mask(seat)[number])
+        if not legal and (self._table.is_over or self._table.illegal_action == "raise"):
+            raise IllegalActionError(f"{agent}: {why_illegal(self._table.state, seat, number)}")
 
     def zones(self, seat: int) -> dict[str, Any]:
         """What a seat may know, by card names; see ``skirmish.positions.zones_of``.
@@ -299,6 +332,8 @@ class SkirmishParallelEnv(ParallelEnv[str, Observation, int | None]):
         """The actions of all seats, int64 (n,)."""
         if not self.agents:
             raise IllegalActionError("the game is over, reset first")
+        if not isinstance(actions, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise IllegalActionError(f"actions must be a mapping of agents to actions: {actions!r}")
         missing = [agent for agent in self.possible_agents if agent not in actions]
         if missing:
             raise IllegalActionError(

@@ -15,6 +15,7 @@ from deck_of_spies_env.skirmish.rules import STATE, Rules
 _OF_SEATS = ("hand", "supply", "capture")
 _SEAT_ZONES = (*_OF_SEATS, "stakes")
 _SHARED = ("graveyard", "burned")
+_AT_STAKE = ("stakes", "committed")
 
 
 def table_of(state: npt.NDArray[Any], num_players: int) -> dict[str, Any]:
@@ -87,28 +88,17 @@ def state_from_table(table: Mapping[str, Any], num_players: int, rules: Rules) -
     Args:
         table: ``hand``, ``supply`` and ``capture`` (a collection of cards for each seat; left out,
             they are empty), ``graveyard`` and ``burned``. Cards that are named nowhere are burned.
+            What :func:`table_of` gives is taken too, if it is the start of a round. Nobody
+            remembers anything of hands and Supplies.
         num_players: 2-4.
         rules: the rule set.
 
     Raises:
         ValueError: an unknown zone, a bad card, one named twice or not in the deck, a hand of more
-            than three cards, or a seat without a hand; the message says which.
+            than three cards, a seat without a hand, or the middle of a War; the message says which.
     """
-    known = (*_OF_SEATS, *_SHARED)
-    for name in table:
-        if name not in known:
-            raise ValueError(f"table: unknown zone {name!r}; there are {', '.join(known)}")
-    piles: list[Any] = []
-    for name in _OF_SEATS:
-        of_seats = table.get(name, [()] * num_players)
-        if not _is_collection(of_seats) or len(of_seats) != num_players:
-            raise ValueError(f"table: {name} must hold one collection for each of {num_players}")
-        piles += of_seats
-    piles += [table.get(name, ()) for name in _SHARED]
-    for pile in piles:
-        if not _is_collection(pile) or not all(isinstance(card, str) for card in pile):
-            raise ValueError(f"table: a pile must be a collection of cards' names, got {pile!r}")
-    masks = masks_of(piles)
+    _check_start_of_round(table)
+    masks = _masks_of_piles(_piles_of(table, num_players))
     state = np.zeros(1, dtype=STATE)
     state["committed"] = game.NO_CARD
     for place, name in enumerate(_OF_SEATS):
@@ -121,6 +111,49 @@ def state_from_table(table: Mapping[str, Any], num_players: int, rules: Rules) -
     state["dealt"] = np.bitwise_or.reduce((state["hand"] | state["supply"])[0]) | state["burned"]
     check_states(state, num_players, rules)
     return state
+
+
+def _check_start_of_round(table: Mapping[str, Any]) -> None:
+    """Refuse unknown zones, and what :func:`table_of` gives of a War or of a game that is over."""
+    known = (*_OF_SEATS, *_SHARED)
+    for name in table:
+        if name not in (*known, *_AT_STAKE, "phase", "participants"):
+            raise ValueError(f"table: unknown zone {name!r}; there are {', '.join(known)}")
+    phase = table.get("phase", game.PHASES[game.SKIRMISH])
+    if phase != game.PHASES[game.SKIRMISH]:
+        raise ValueError(f"table: must be the start of a round, not a game in phase {phase!r}")
+    for name in _AT_STAKE:
+        piles = table.get(name, ())
+        if not _is_collection(piles) or any(piles):
+            raise ValueError(f"table: at the start of a round nothing is {name}, got {piles!r}")
+
+
+def _piles_of(table: Mapping[str, Any], num_players: int) -> dict[str, Any]:
+    """Where each pile is, in words, and what was given for it; in the order of the zones."""
+    piles: dict[str, Any] = {}
+    for name in _OF_SEATS:
+        of_seats = table.get(name, [()] * num_players)
+        if not _is_collection(of_seats) or len(of_seats) != num_players:
+            raise ValueError(
+                f"table: {name} must hold one collection of cards for each of {num_players} seats, "
+                f"got {of_seats!r}"
+            )
+        piles |= {f"{name} of seat {seat}": pile for seat, pile in enumerate(of_seats)}
+    return piles | {name: table.get(name, ()) for name in _SHARED}
+
+
+def _masks_of_piles(piles: Mapping[str, Any]) -> list[int]:
+    """Piles as card masks; the message on a bad one says where it lies."""
+    for where, pile in piles.items():
+        if not _is_collection(pile) or not all(isinstance(card, str) for card in pile):
+            raise ValueError(f"table: {where} must be a collection of cards' names, got {pile!r}")
+    masks: list[int] = []
+    for number, where in enumerate(piles, 1):
+        try:
+            masks = masks_of(list(piles.values())[:number])
+        except ValueError as error:
+            raise ValueError(f"table: {where}: {error}") from None
+    return masks
 
 
 def _is_collection(value: Any) -> bool:
@@ -209,6 +242,13 @@ def _faults(states: npt.NDArray[Any], num_players: int, rules: Rules) -> Iterabl
     hidden = states["hand"] | states["supply"] | states["stakes"]
     everywhere = np.bitwise_or.reduce(hidden, axis=1) | states["burned"]
     recycled = states["latest"] | states["previous"]
+    yield (
+        "the game is over though nobody is out of cards, has offended or has met the round limit",
+        (phase == game.OVER)
+        & (hand[:, at_table] != 0).all(axis=1)
+        & (states["rounds"] < rules.max_rounds)
+        & (states["offenders"] == 0),
+    )
     yield "a dealt card does not lie hidden", (states["dealt"] & ~everywhere) != 0
     yield "a recycled card does not lie hidden", (recycled & ~hidden != 0).any(axis=1)
     yield (

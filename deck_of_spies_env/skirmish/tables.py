@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from deck_of_spies_env.checks import check_options, check_seed
 from deck_of_spies_env.compiled import compiling
 from deck_of_spies_env.skirmish import rules as game
 from deck_of_spies_env.skirmish.games import Games, compile_engine
@@ -162,7 +162,7 @@ class Table:
 
     def start_of(self, options: Mapping[str, Any] | None) -> npt.NDArray[Any] | None:
         """The start that reset options ask for, see start_from_options."""
-        return start_from_options(options or {}, self.num_players, self.rules)
+        return start_from_options(check_options(options), self.num_players, self.rules)
 
     def observation(self, seat: int) -> npt.NDArray[np.int8]:
         """What a seat observes: a copy, int8 (d,)."""
@@ -213,7 +213,7 @@ class Table:
             ValueError: a negative seed.
         """
         twin = Table(self.num_players, rules=self.rules, illegal_action=self.illegal_action)
-        twin.games.seed([0], [operator.index(seed)], forks=True)
+        twin.games.seed([0], [check_seed(seed)], forks=True)
         twin.games.deal()
         twin.games.states[:] = self.games.states
         twin.games.streams["episode"] = self.games.streams["episode"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from typing import Any, ClassVar
@@ -19,6 +18,7 @@ from deck_of_spies_env.adapters import (
     without_window,
 )
 from deck_of_spies_env.cards import mask_of
+from deck_of_spies_env.checks import check_options, check_seed
 from deck_of_spies_env.drawing import Picture, Screen
 from deck_of_spies_env.solitaire import rules as game
 from deck_of_spies_env.solitaire.actions import Action, IllegalActionError
@@ -112,7 +112,7 @@ class DeckOfSpiesEnv(gym.Env[Observation, np.int64]):
             ValueError: a position that is no position; nothing changes.
         """
         start = self.start_of(options)
-        seed = None if seed is None else operator.index(seed)  # NumPy's integers too
+        seed = None if seed is None else check_seed(seed)
         super().reset(seed=seed)
         if seed is not None or not self._seeded:
             drawn = int(self.np_random.integers(1 << 63)) if seed is None else seed
@@ -177,7 +177,7 @@ class DeckOfSpiesEnv(gym.Env[Observation, np.int64]):
         Raises:
             IllegalActionError: no such index, or slots that the hand lacks.
         """
-        return self._games.table.decode(int(action), self._hand())
+        return self._games.table.decode(single_action(action), self._hand())
 
     def encode(self, kind: str, cards: Iterable[str] = ()) -> int:
         """The index of an action named by kind and cards (in any order), with the present hand.
@@ -215,7 +215,7 @@ class DeckOfSpiesEnv(gym.Env[Observation, np.int64]):
         Raises:
             ValueError: a position that is no position.
         """
-        return start_from_options(options or {}, self.rules)
+        return start_from_options(check_options(options), self.rules)
 
     def get_state(self) -> npt.NDArray[Any]:
         """The game with its random streams: a copy, shape () and dtype SNAPSHOT."""
@@ -240,7 +240,7 @@ class DeckOfSpiesEnv(gym.Env[Observation, np.int64]):
         twin = DeckOfSpiesEnv(render_mode=without_window(self.render_mode), **self._arguments)
         twin.spec = self.spec
         twin.reset(seed=seed)
-        twin._games.seed([0], [int(seed)], forks=True)
+        twin._games.seed([0], [check_seed(seed)], forks=True)
         twin._games.deal()
         twin._games.states[:] = self._games.states
         twin._games.show()

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from deck_of_spies_env import cards
 from deck_of_spies_env.checks import check_count, check_flag
 from deck_of_spies_env.compiled import compiling, entry_point, kernel, popcount
-from deck_of_spies_env.random_streams import STREAMS, seed_streams
+from deck_of_spies_env.random_streams import STREAMS, check_streams, seed_streams
 from deck_of_spies_env.solitaire import actions as table
 from deck_of_spies_env.solitaire import observations
 from deck_of_spies_env.solitaire import rules as game
@@ -281,15 +281,6 @@ def judge_games(records: Any, outcomes: Any, key_spies: Any, turns: Any) -> None
         over = state.phase == game.OVER
         key_spies[i] = final_key_spies(state) if over else 0
         turns[i] = _num_turns(state) if over else 0
-
-
-@entry_point
-def first_without_streams(records: Any) -> int:
-    """The first game that goes on without random streams, -1 if there is none."""
-    for i in range(records.shape[0]):
-        if records[i].streams.gamma == 0 and records[i].state.phase != game.OVER:
-            return i
-    return -1
 
 
 @entry_point
@@ -746,10 +737,7 @@ def check_snapshots(snapshots: npt.NDArray[Any], rules: Rules) -> None:
         ValueError: a state that is no position, or one that has no random streams to go on with.
     """
     check_states(snapshots["state"], rules)
-    index = first_without_streams(snapshots)
-    if index >= 0:
-        where = f"state {index}" if len(snapshots) > 1 else "state"
-        raise ValueError(f"{where}: it has no random streams")
+    check_streams(snapshots["streams"], snapshots["state"]["phase"] != game.OVER)
 
 
 def _words(records: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:

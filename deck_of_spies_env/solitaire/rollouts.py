@@ -12,7 +12,6 @@ whatever the number of threads.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -24,7 +23,7 @@ import numpy.typing as npt
 from numba.core import types
 from numba.core.registry import CPUDispatcher
 
-from deck_of_spies_env.checks import check_count
+from deck_of_spies_env.checks import check_count, check_seed
 from deck_of_spies_env.compiled import compiling, entry_point, kernel
 from deck_of_spies_env.random_streams import choice_stream, fork_streams, mix
 from deck_of_spies_env.solitaire import actions as table
@@ -226,7 +225,7 @@ def deal_snapshots(
         ValueError: no seeds, a negative one, or bad rules.
     """
     try:
-        seeds = [operator.index(seed) for seed in seeds]
+        seeds = [check_seed(seed) for seed in seeds]
     except TypeError:
         raise ValueError(f"seeds must be a sequence of whole numbers, got {seeds!r}") from None
     if not seeds:
@@ -259,10 +258,7 @@ def fork_snapshots(states: npt.NDArray[Any], seed: int, copies: int = 1) -> npt.
         )
     copies = check_count("copies", copies)
     repeated = np.repeat(np.asarray(states, dtype=STATE).reshape(-1), copies)
-    try:
-        streams = fork_streams(operator.index(seed), len(repeated))
-    except TypeError:
-        raise ValueError(f"seed must be a whole number, got {seed!r}") from None
+    streams = fork_streams(check_seed(seed), len(repeated))
     snapshots = np.zeros(len(repeated), dtype=SNAPSHOT)
     snapshots["state"], snapshots["streams"] = repeated, streams
     return snapshots
