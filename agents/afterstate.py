@@ -54,6 +54,6 @@ def value_function(
     rules: Rules, path: Path | None, objective: str | None = None
 ) -> AfterstateValue:
     """What the agent thinks of plays and positions; arguments and errors as of :func:`make`."""
-    network, made = load_network(model_file(path or SHIPPED, AFTERSTATE_SUFFIX), rules)
+    network, made = load_network(model_file(path or SHIPPED, AFTERSTATE_SUFFIX, [SHIPPED]), rules)
     utility = utility_of(made["objective"] if objective is None else objective, rules)
     return AfterstateValue(network, rules, utility)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
-from agents import MODELS, AgentError
+from agents import AgentError
 
 BEST_MODEL, LAST_MODEL = "best_model", "last_model"
 PPO_SUFFIX, AFTERSTATE_SUFFIX = ".zip", ".safetensors"
@@ -13,7 +14,7 @@ ENV_VERSION = "DeckOfSpies-v0"
 """What models are for: observation layout and action table are fixed within a version."""
 
 
-def model_file(path: Path, suffix: str) -> Path:
+def model_file(path: Path, suffix: str, shipped: Iterable[Path]) -> Path:
     """The model file that a path means: itself, or a run directory's last or best model.
 
     Of a run the last model is taken once there is one: the learning rate has come down to its end
@@ -22,19 +23,18 @@ def model_file(path: Path, suffix: str) -> Path:
     Args:
         path: of a file or a run directory.
         suffix: of the agent's kind of model.
+        shipped: the agent's models that come with the project, for the message.
 
     Raises:
         AgentError: nothing there.
     """
     if path.is_file():
         return path
-    shipped = ", ".join(sorted(file.stem for file in MODELS.glob(f"*{suffix}"))) or "none"
+    known = ", ".join(file.stem for file in shipped)
     if not path.exists():
-        raise AgentError(f"no model at {path}; shipped models: {shipped}")
+        raise AgentError(f"no model at {path}; shipped models: {known}")
     names = [f"{name}{suffix}" for name in (LAST_MODEL, BEST_MODEL)]
     for name in names:
         if (path / name).is_file():
             return path / name
-    raise AgentError(
-        f"no model in {path}: expected {' or '.join(names)}; shipped models: {shipped}"
-    )
+    raise AgentError(f"no model in {path}: expected {' or '.join(names)}; shipped models: {known}")

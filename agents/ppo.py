@@ -129,4 +129,5 @@ def _load(
     chosen = objective or "win"
     if path is None and chosen not in SHIPPED:
         raise AgentError(f"no ppo is shipped for {chosen}; there are {', '.join(SHIPPED)}")
-    return load_policy(model_file(path or SHIPPED[chosen], PPO_SUFFIX), rules)
+    file = model_file(path or SHIPPED[chosen], PPO_SUFFIX, SHIPPED.values())
+    return load_policy(file, rules)

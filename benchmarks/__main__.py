@@ -15,7 +15,6 @@ import time
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
 
 from benchmarks.machine import circumstances
 from benchmarks.measuring import Record, measure
@@ -23,32 +22,20 @@ from benchmarks.plot import draw
 from benchmarks.report import render
 from benchmarks.workers import Worker
 from benchmarks.workloads import GROUPS
+from deck_of_spies_env.commands import (
+    INTERRUPTED,
+    USER_ERROR,
+    OneLineParser,
+    at_least_one,
+    positive_number,
+)
 from deck_of_spies_env.files import write_bytes_atomically, write_text_atomically
 
 RESULTS = Path(__file__).parent / "results"
-USER_MISTAKE = 2
-INTERRUPTED = 130
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """One line on stderr, without the usage."""
-        self.exit(USER_MISTAKE, f"error: {message}\n")
-
-
-def _positive(kind: type[int] | type[float]) -> Any:
-    def read(text: str) -> float:
-        number = kind(text)
-        if not 0 < number < float("inf"):
-            raise argparse.ArgumentTypeError(f"must be above 0, got {text}")
-        return number
-
-    read.__name__ = "number" if kind is float else "whole number"
-    return read
 
 
 def _arguments(command_line: list[str]) -> argparse.Namespace:
-    parser = _Parser(prog="python -m benchmarks", description="Speed beside other libraries.")
+    parser = OneLineParser(prog="python -m benchmarks", description="Speed beside other libraries.")
     parser.add_argument(
         "--only",
         nargs="+",
@@ -58,11 +45,11 @@ def _arguments(command_line: list[str]) -> argparse.Namespace:
         help=f"groups to run: {', '.join(GROUPS)}",
     )
     parser.add_argument(
-        "--rounds", type=_positive(int), default=7, help="at least 5 for figures to quote"
+        "--rounds", type=at_least_one, default=7, help="at least 5 for figures to quote"
     )
     parser.add_argument(
         "--seconds",
-        type=_positive(float),
+        type=positive_number,
         default=0.5,
         help="time of each contender in each round; learners take longer",
     )
@@ -117,7 +104,7 @@ def main(command_line: list[str]) -> None:
     except (OSError, ValueError, KeyError, TypeError) as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
         sys.stderr.write(f"error: --results {args.results}: {reason}\n")
-        raise SystemExit(USER_MISTAKE) from None
+        raise SystemExit(USER_ERROR) from None
     report = ""
     for name in args.only:
         started = time.perf_counter()

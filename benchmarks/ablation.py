@@ -12,7 +12,6 @@ the runs that there are become the table of ``docs/RESULTS_LOG.md``.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import sys
@@ -29,11 +28,12 @@ from agents.ppo import PPOAgent
 from agents.training.config import TrainConfig, read_command_line
 from agents.training.judging import Score
 from agents.training.ppo import make_envs, make_model
+from benchmarks.keeping import keep, kept
 from benchmarks.machine import circumstances
 from benchmarks.recolouring import RecolouredAgent, RecolouredEnvs, Recolouring
+from deck_of_spies_env.commands import OneLineParser, positive_number, whole_number
 from deck_of_spies_env.evaluation.matches import play_deals
 from deck_of_spies_env.evaluation.seeds import deal_seeds
-from deck_of_spies_env.files import write_text_atomically
 
 RESULTS = Path(__file__).parent / "results" / "ablation"
 CONFIGS = Path(__file__).parents[1] / "configs"
@@ -152,26 +152,29 @@ def table(runs: list[dict[str, Any]]) -> str:
 def main() -> None:
     """Make those runs that are missing, seed by seed, all arms in turn."""
     known = arms()
-    parser = argparse.ArgumentParser(description="Variants of the recipe, equal processor time.")
+    parser = OneLineParser(description="Variants of the recipe, equal processor time.")
     parser.add_argument(
         "--arms", nargs="+", choices=list(known), default=list(known), metavar="ARM"
     )
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    parser.add_argument("--seconds", type=float, default=300.0, help="processor time of each run")
+    parser.add_argument("--seeds", nargs="+", type=whole_number(0), default=[0, 1, 2])
+    parser.add_argument(
+        "--seconds", type=positive_number, default=300.0, help="processor time of each run"
+    )
     parser.add_argument("--table", action="store_true", help="print the table of what there is")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the JSON files are")
     args = parser.parse_args()
     if args.table:
-        runs = [json.loads(path.read_text()) for path in sorted(args.results.glob("*.json"))]
-        sys.stdout.write(table(runs))
+        try:
+            sys.stdout.write(table(kept(args.results)))
+        except (ValueError, KeyError) as error:
+            parser.error(f"--table: {error}")
         return
-    args.results.mkdir(parents=True, exist_ok=True)
     for seed in args.seeds:
         for arm in args.arms:
             path = args.results / f"{arm}-seed{seed}.json"
             if not path.exists():
                 result = run(arm, seed, args.seconds)
-                write_text_atomically(path, json.dumps(result, indent=1) + "\n")
+                keep(path, result)
                 sys.stderr.write(f"{arm} {seed}: {result['score']}\n")
 
 

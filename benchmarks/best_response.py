@@ -15,8 +15,6 @@ Each run leaves a JSON file; ``--table`` prints what there is.
 
 from __future__ import annotations
 
-import argparse
-import json
 import re
 import sys
 from collections.abc import Sequence
@@ -29,16 +27,18 @@ import numpy.typing as npt
 import torch as th
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 
+from agents import AgentError
 from agents.masked_ppo import MaskedPPO
 from agents.skirmish import make_skirmish_agent
 from agents.skirmish.ppo import SkirmishPPOAgent
 from agents.training.config import TrainConfig, read_command_line
 from agents.training.ppo import make_model
+from benchmarks.keeping import keep, kept
 from benchmarks.machine import circumstances
 from deck_of_spies_env.agent import Actions, Agent, BatchAgent
+from deck_of_spies_env.commands import OneLineParser, at_least_one, whole_number
 from deck_of_spies_env.evaluation.seeds import deal_seeds
 from deck_of_spies_env.evaluation.statistics import mean_interval
-from deck_of_spies_env.files import write_text_atomically
 from deck_of_spies_env.integrations.sb3_skirmish import Member, SkirmishVecEnv
 from deck_of_spies_env.skirmish import cards
 
@@ -109,14 +109,14 @@ def make_tables(
     return SkirmishVecEnv(0, tables, num_players, pool=pool, shaping=shaping)
 
 
-def learn(
+def make_learner(
     agent: Agent,
     config: TrainConfig,
     *,
     sees_hands: bool,
     begin_as: MaskableActorCriticPolicy | None = None,
 ) -> MaskedPPO:
-    """Train against an agent and nobody else.
+    """A learner that is to play against an agent and nobody else.
 
     Args:
         agent: in all other seats.
@@ -133,7 +133,6 @@ def learn(
             begin_as.mlp_extractor.policy_net.state_dict()
         )
         model.policy.action_net.load_state_dict(begin_as.action_net.state_dict())
-    model.learn(config.ppo.total_timesteps)
     return model
 
 
@@ -142,9 +141,12 @@ def judge(
 ) -> npt.NDArray[np.float64]:
     """Play one game in each seat at every table, the likeliest action always.
 
+    Two calls meet the same deals, and an agent that is reset to the same seed.
+
     Returns:
         Share of wins and payoff: float64 (2, deals), means over the seats.
     """
+    agent.reset(1)
     envs = make_tables(agent, deals, num_players, sees_hands=sees_hands)
     envs.seed(deal_seeds("test", 0, deals)[0])
     observations = envs.reset()
@@ -186,8 +188,9 @@ def run(spec: str, num_players: int, steps: int, deals: int, *, sees_hands: bool
     own = isinstance(judged, SkirmishPPOAgent) and not sees_hands
     begin_as = cast(SkirmishPPOAgent, judged).policy if own else None
     config = config_of(num_players, steps, 0)
-    model = learn(agent, config, sees_hands=sees_hands, begin_as=begin_as)
-    agent.reset(1)
+    model = make_learner(agent, config, sees_hands=sees_hands, begin_as=begin_as)
+    _, untrained = judge(model, agent, num_players, deals, sees_hands=sees_hands)
+    model.learn(config.ppo.total_timesteps)
     shares, payoffs = judge(model, agent, num_players, deals, sees_hands=sees_hands)
     return {
         "agent": spec,
@@ -195,6 +198,8 @@ def run(spec: str, num_players: int, steps: int, deals: int, *, sees_hands: bool
         "sees_hands": sees_hands,
         "decisions": model.num_timesteps,
         "deals": deals,
+        "untrained_payoff": float(untrained.mean()),
+        "untrained_payoff_ci": list(mean_interval(untrained)),
         "win_rate": float(shares.mean()),
         "win_rate_ci": list(mean_interval(shares)),
         "payoff": float(payoffs.mean()),
@@ -206,14 +211,19 @@ def run(spec: str, num_players: int, steps: int, deals: int, *, sees_hands: bool
 def table(results: Sequence[dict[str, Any]]) -> str:
     """The runs as markdown."""
     lines = [
-        "| players | against | sees hands | million decisions | deals | share of wins | payoff |",
-        "|---:|---|---|---:|---:|---|---|",
+        "| players | against | sees hands | untrained payoff | million decisions | deals "
+        "| share of wins | payoff |",
+        "|---:|---|---|---|---:|---:|---|---|",
     ]
     for one in results:
         low, high = (100 * end for end in one["win_rate_ci"])
-        paid = " to ".join(f"{end:+.3f}" for end in one["payoff_ci"])
+        paid, before = (
+            " to ".join(f"{end:+.3f}" for end in one[ends])
+            for ends in ("payoff_ci", "untrained_payoff_ci")
+        )
         lines.append(
             f"| {one['num_players']} | `{one['agent']}` | {'yes' if one['sees_hands'] else 'no'} "
+            f"| {one['untrained_payoff']:+.3f} [{before}] "
             f"| {one['decisions'] / 1e6:.1f} | {one['deals']:,} "
             f"| {100 * one['win_rate']:.2f} % [{low:.2f}, {high:.2f}] "
             f"| {one['payoff']:+.3f} [{paid}] |"
@@ -223,25 +233,34 @@ def table(results: Sequence[dict[str, Any]]) -> str:
 
 def main() -> None:
     """Make a run, or print those there are."""
-    parser = argparse.ArgumentParser(description="What a learner gains on a frozen agent.")
+    parser = OneLineParser(description="What a learner gains on a frozen agent.")
     parser.add_argument("--agent", default="ppo", help="as evaluate.py takes it (%(default)s)")
     parser.add_argument("--num-players", type=int, choices=(2, 3, 4), default=2)
     parser.add_argument("--sees-hands", action="store_true", help="the learner sees all hands")
-    parser.add_argument("--steps", type=int, default=5_000_000, help="decisions (%(default)s)")
-    parser.add_argument("--deals", type=int, default=10_000, help="for judging (%(default)s)")
+    parser.add_argument(
+        "--steps", type=at_least_one, default=5_000_000, help="decisions (%(default)s)"
+    )
+    parser.add_argument(
+        "--deals", type=whole_number(2), default=10_000, help="for judging (%(default)s)"
+    )
     parser.add_argument("--table", action="store_true", help="print the runs that there are")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the JSON files are")
     args = parser.parse_args()
     if args.table:
-        found = [json.loads(path.read_text()) for path in sorted(args.results.glob("*.json"))]
-        sys.stdout.write(table(found))
+        try:
+            sys.stdout.write(table(kept(args.results)))
+        except (ValueError, KeyError) as error:
+            parser.error(f"--table: {error}")
         return
+    try:
+        make_skirmish_agent(args.agent, args.num_players)
+    except AgentError as error:
+        parser.error(str(error))
     th.set_num_threads(1)
-    args.results.mkdir(parents=True, exist_ok=True)
     made = run(args.agent, args.num_players, args.steps, args.deals, sees_hands=args.sees_hands)
     name = re.sub(r"\W+", "-", f"{args.num_players}p-{args.agent}").strip("-")
     path = args.results / f"{name}{'-sees-hands' if args.sees_hands else ''}.json"
-    write_text_atomically(path, json.dumps(made, indent=1) + "\n")
+    keep(path, made)
     sys.stdout.write(table([made]))
 
 

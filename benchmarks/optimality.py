@@ -9,7 +9,6 @@ from above by information relaxation, which is sampled, to see how tight such bo
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -24,6 +23,7 @@ from agents.exact import Solution, evaluate_policy, solve
 from agents.relaxation import scenarios, upper_bound
 from benchmarks.machine import circumstances
 from benchmarks.small_decks import KINDS, SmallDeck, load_family, state_of
+from deck_of_spies_env.commands import OneLineParser, at_least_one, whole_number, writable_file
 from deck_of_spies_env.files import write_text_atomically
 from deck_of_spies_env.solitaire.games import OBJECTIVES
 
@@ -187,18 +187,20 @@ def measure(specs: list[str], num_scenarios: int, most: int | None) -> dict[str,
 
 def main() -> None:
     """Measure, print two tables, and write the figures."""
-    parser = argparse.ArgumentParser(description="Exact losses of agents on small decks.")
+    parser = OneLineParser(description="Exact losses of agents on small decks.")
     parser.add_argument(
         "--agents",
         nargs="+",
         default=["greedy", "linear", "ppo", "afterstate", "search"],
         metavar="NAME[=PATH]",
     )
-    parser.add_argument("--scenarios", type=int, default=1000, help="for the bounds; 0 for none")
-    parser.add_argument("--most", type=int, help="only the first decks of the family")
-    parser.add_argument("--json", type=Path, default=RESULTS, metavar="FILE")
+    parser.add_argument(
+        "--scenarios", type=whole_number(0), default=1000, help="for the bounds; 0 for none"
+    )
+    parser.add_argument("--most", type=at_least_one, help="only the first decks of the family")
+    parser.add_argument("--json", type=writable_file, default=RESULTS, metavar="FILE")
     args = parser.parse_args()
-    if args.scenarios == 1 or args.scenarios < 0:
+    if args.scenarios == 1:
         parser.error(f"--scenarios must be 0 or at least 2, got {args.scenarios}")
     if "random" in args.agents:
         parser.error("random plays by chance, which can't be evaluated exactly")

@@ -11,7 +11,6 @@ their probabilities.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Callable
@@ -23,12 +22,14 @@ import numpy as np
 import numpy.typing as npt
 import yaml
 
+from agents import AgentError
 from agents.skirmish import make_skirmish_agent
 from agents.skirmish.matrix import MatrixAgent
 from agents.skirmish.ppo import make as ppo_agent
 from agents.skirmish.smmcts import SMMCTSAgent
 from benchmarks.machine import circumstances
 from deck_of_spies_env.agent import Agent
+from deck_of_spies_env.commands import OneLineParser, at_least_one, writable_file
 from deck_of_spies_env.files import write_text_atomically
 from deck_of_spies_env.integrations.openspiel import (
     ExtensiveForm,
@@ -96,12 +97,16 @@ def table(result: dict[str, Any]) -> str:
 
 def main() -> None:
     """Solve, judge, print and keep."""
-    parser = argparse.ArgumentParser(description="Exact distances from an equilibrium.")
+    parser = OneLineParser(description="Exact distances from an equilibrium.")
     parser.add_argument("--ppo", type=Path, help="a run directory or model of skirmish_small.yaml")
-    parser.add_argument("--iterations", type=int, default=ITERATIONS, help="of CFR+")
-    parser.add_argument("--json", type=Path, default=RESULTS, metavar="FILE")
+    parser.add_argument("--iterations", type=at_least_one, default=ITERATIONS, help="of CFR+")
+    parser.add_argument("--json", type=writable_file, default=RESULTS, metavar="FILE")
     args = parser.parse_args()
     rules = small_rules()
+    try:
+        agents = agents_of(rules, args.ppo)
+    except AgentError as error:
+        parser.error(str(error))
     form = extensive_form(load_small_skirmish(**asdict(rules)))
     sys.stderr.write(f"{len(form.information_sets):,} information sets\n")
     solved, value = solve(form, args.iterations)
@@ -111,10 +116,7 @@ def main() -> None:
         "iterations": args.iterations,
         "value_of_first_player": value,
         "nash_conv": {
-            **{
-                name: form.nash_conv(probabilities)
-                for name, probabilities in agents_of(rules, args.ppo).items()
-            },
+            **{name: form.nash_conv(probabilities) for name, probabilities in agents.items()},
             "CFR+": solved,
         },
         "circumstances": circumstances(),

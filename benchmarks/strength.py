@@ -11,8 +11,6 @@ that have left theirs are not repeated, so a long measurement can be made in par
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import time
 from pathlib import Path
@@ -25,11 +23,12 @@ from stable_baselines3.common.callbacks import BaseCallback
 from agents.ppo import PPOAgent
 from agents.training.config import read_command_line
 from agents.training.ppo import make_envs, make_model
+from benchmarks.keeping import keep
 from benchmarks.machine import circumstances
+from deck_of_spies_env.commands import OneLineParser, positive_number, whole_number
 from deck_of_spies_env.evaluation.matches import play_deals
 from deck_of_spies_env.evaluation.seeds import deal_seeds
 from deck_of_spies_env.evaluation.statistics import wilson_interval
-from deck_of_spies_env.files import write_text_atomically
 from deck_of_spies_env.integrations.sb3 import make_vec_env
 
 RESULTS = Path(__file__).parent / "results" / "strength"
@@ -135,21 +134,18 @@ def run(arm: str, seed: int, limit: float) -> dict[str, Any]:
 
 def main() -> None:
     """Make those runs that are missing, seed by seed, both arms in turn."""
-    parser = argparse.ArgumentParser(description="Wall time until 90 % of the games are won.")
+    parser = OneLineParser(description="Wall time until 90 % of the games are won.")
     parser.add_argument("--arms", nargs="+", choices=list(ARMS), default=list(ARMS))
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    parser.add_argument("--limit", type=float, default=1800.0, help="seconds of training")
+    parser.add_argument("--seeds", nargs="+", type=whole_number(0), default=[0, 1, 2])
+    parser.add_argument("--limit", type=positive_number, default=1800.0, help="seconds of training")
     args = parser.parse_args()
     if args.limit < SECONDS_BETWEEN:
         parser.error(f"--limit must be at least {SECONDS_BETWEEN:g}, got {args.limit:g}")
-    if min(args.seeds) < 0:
-        parser.error(f"--seeds must not be negative, got {min(args.seeds)}")
-    RESULTS.mkdir(parents=True, exist_ok=True)
     for seed in args.seeds:
         for arm in args.arms:
             path = RESULTS / f"{arm}-seed{seed}.json"
             if not path.exists():
-                write_text_atomically(path, json.dumps(run(arm, seed, args.limit), indent=1) + "\n")
+                keep(path, run(arm, seed, args.limit))
 
 
 if __name__ == "__main__":

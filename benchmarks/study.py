@@ -8,7 +8,6 @@ deals of the ``test`` bank and keeps what it was: config, versions, curve, figur
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
 import json
@@ -22,10 +21,12 @@ import yaml
 
 from agents import AgentError, make_agent
 from agents.training.judging import Score
+from benchmarks.keeping import keep
 from benchmarks.machine import cpu_model
+from deck_of_spies_env.commands import OneLineParser
 from deck_of_spies_env.evaluation.matches import play_deals
 from deck_of_spies_env.evaluation.seeds import deal_seeds
-from deck_of_spies_env.files import write_bytes_atomically, write_text_atomically
+from deck_of_spies_env.files import write_bytes_atomically
 
 RESULTS = Path(__file__).parent / "results" / "study"
 DEALS = 20_000
@@ -149,7 +150,7 @@ def _band(
 
 def main() -> None:
     """Add runs, print the table, or draw."""
-    parser = argparse.ArgumentParser(description="Seeds of a recipe, their curves and strength.")
+    parser = OneLineParser(description="Seeds of a recipe, their curves and strength.")
     commands = parser.add_subparsers(dest="command", required=True)
     adding = commands.add_parser("add", help="judge finished runs and keep what they were")
     adding.add_argument("runs", nargs="+", type=Path, metavar="RUN_DIR")
@@ -157,14 +158,13 @@ def main() -> None:
     commands.add_parser("plot", help="draw the curves into the results")
     args = parser.parse_args()
     if args.command == "add":
-        RESULTS.mkdir(parents=True, exist_ok=True)
         for run in args.runs:
             try:
                 record = record_of(run)
             except (OSError, AgentError, ValueError) as error:
                 parser.error(str(error))
             path = RESULTS / f"{record['name']}-seed{record['seed']}.json"
-            write_text_atomically(path, json.dumps(record, indent=1) + "\n")
+            keep(path, record)
         return
     recipes = load()
     if not recipes:

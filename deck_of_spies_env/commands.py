@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import math
+from collections.abc import Callable
+from pathlib import Path
 from typing import NoReturn
+
+from deck_of_spies_env.files import check_writable
 
 USER_ERROR = 2
 INTERRUPTED = 130
@@ -17,16 +22,48 @@ class OneLineParser(argparse.ArgumentParser):
         self.exit(USER_ERROR, f"{self.prog}: error: {' '.join(message.split())}\n")
 
 
-def at_least_one(text: str) -> int:
-    """The type of an option that is a number of something.
+def whole_number(least: int) -> Callable[[str], int]:
+    """The type of an option that is a whole number of at least some."""
+
+    def read(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if number < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
+        return number
+
+    return read
+
+
+at_least_one = whole_number(1)
+"""The type of an option that is a number of something."""
+
+
+def positive_number(text: str) -> float:
+    """The type of an option that is a time or another positive measure.
 
     Raises:
-        ArgumentTypeError: not a whole number of at least 1.
+        ArgumentTypeError: not a finite number above 0.
     """
     try:
-        number = int(text)
+        number = float(text)
     except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+        number = 0.0
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
     return number
+
+
+def writable_file(text: str) -> Path:
+    """The type of an option that names a file to write.
+
+    Raises:
+        ArgumentTypeError: nothing can be written there.
+    """
+    try:
+        check_writable(text)
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"can't write {text!r}: {error.strerror}") from error
+    return Path(text)

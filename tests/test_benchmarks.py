@@ -16,7 +16,16 @@ import pytest
 from scipy.stats import chi2
 
 from benchmarks import __main__ as command
-from benchmarks import ablation, measuring, report, study
+from benchmarks import (
+    ablation,
+    best_response,
+    measuring,
+    optimality,
+    report,
+    small_skirmish,
+    strength,
+    study,
+)
 from benchmarks.choosing import choose_each, choose_each_packed, choose_one, new_stream
 from benchmarks.measuring import compare, fastest, measure, ratios, seconds_per_step, spread
 from benchmarks.report import render, requirements_table, verdict
@@ -475,3 +484,57 @@ def test_a_bad_arm_is_named() -> None:
     result = run_command("--arms", "nothing", module="benchmarks.ablation")
     assert result.returncode == 2
     assert "nothing" in result.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "named"),
+    [
+        (ablation, ["--seconds", "0"], "--seconds: '0' is not a number above 0"),
+        (ablation, ["--seconds", "nan"], "--seconds: 'nan'"),
+        (ablation, ["--seeds", "-1"], "--seeds: '-1'"),
+        (ablation, ["--arms", "none"], "--arms"),
+        (ablation, ["--table", "--results", "NOWHERE"], "no results in"),
+        (ablation, ["--table", "--results", "JUNK"], "--table: "),
+        (best_response, ["--agent", "nobody"], "unknown agent 'nobody'"),
+        (best_response, ["--agent", "ppo=NOWHERE"], "no model at"),
+        (best_response, ["--steps", "0"], "--steps: '0'"),
+        (best_response, ["--deals", "1"], "--deals: '1' is not a whole number of at least 2"),
+        (best_response, ["--table", "--results", "NOWHERE"], "no results in"),
+        (best_response, ["--table", "--results", "JUNK"], "--table: "),
+        (small_skirmish, ["--ppo", "NOWHERE"], "no model at"),
+        (small_skirmish, ["--iterations", "0"], "--iterations: '0'"),
+        (small_skirmish, ["--json", "NOWHERE/deeper/report.json"], "can't write"),
+        (optimality, ["--agents", "nobody"], "unknown agent 'nobody'"),
+        (optimality, ["--scenarios", "-1"], "--scenarios: '-1'"),
+        (optimality, ["--most", "0"], "--most: '0'"),
+        (optimality, ["--json", "NOWHERE/deeper/report.json"], "can't write"),
+        (strength, ["--limit", "0"], "--limit: '0'"),
+        (strength, ["--seeds", "x"], "--seeds: 'x'"),
+        (study, ["add", "NOWHERE"], "NOWHERE"),
+        (study, ["draw"], "draw"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_a_mistake_on_a_command_line_is_one_line_before_any_work(
+    module: Any,
+    arguments: list[str],
+    named: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    junk = tmp_path / "junk"
+    junk.mkdir()
+    (junk / "one.json").write_text('{"arm": 3}')
+    places = {"NOWHERE": str(tmp_path / "NOWHERE"), "JUNK": str(junk)}
+    for name, place in places.items():
+        arguments = [argument.replace(name, place) for argument in arguments]
+    monkeypatch.setattr("sys.argv", ["benchmark", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        module.main()
+    assert stop.value.code == 2
+    said = capsys.readouterr().err.splitlines()
+    complaint = [line for line in said if not line.startswith("deck_of_spies_env: compiling")]
+    assert len(complaint) == 1
+    assert named in complaint[0]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["junk"]

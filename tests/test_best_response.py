@@ -96,4 +96,8 @@ def test_a_learner_finds_out_a_bad_player(tmp_path: Path) -> None:
     # The lower end of an interval with one false alarm in a million.
     half = (made["win_rate_ci"][1] - made["win_rate_ci"][0]) / 2 / stats.norm.ppf(0.975)
     assert made["win_rate"] - stats.norm.isf(CHANCE_OF_A_FALSE_ALARM) * half > 0.5
-    assert "| 2 | `high` | no | 0.1 | 300 |" in table([made])
+    line = table([made]).splitlines()[-1]
+    assert line.startswith("| 2 | `high` | no | ")
+    assert " | 0.1 | 300 | " in line
+    low, high = made["untrained_payoff_ci"]
+    assert low < made["untrained_payoff"] < high < made["payoff"]

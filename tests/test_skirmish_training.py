@@ -31,7 +31,7 @@ from deck_of_spies_env.evaluation.seeds import deal_seeds
 from deck_of_spies_env.evaluation.tables import play_tables
 from deck_of_spies_env.integrations.sb3_skirmish import POINTS_IN_THE_DECK, Member, SkirmishVecEnv
 from deck_of_spies_env.skirmish import cards
-from deck_of_spies_env.skirmish.actions import WAIT
+from deck_of_spies_env.skirmish.actions import WAIT, encode
 from deck_of_spies_env.skirmish.bots import make_bot
 from deck_of_spies_env.skirmish.games import Games
 from deck_of_spies_env.skirmish.rules import Rules
@@ -184,6 +184,35 @@ def test_a_saved_state_is_played_on_as_before() -> None:
         actions = random_actions(first.action_masks(), random)
         for ours, theirs in zip(first.step(actions)[:3], second.step(actions)[:3], strict=True):
             np.testing.assert_array_equal(ours, theirs)
+
+
+def test_rows_know_what_their_seats_know() -> None:
+    envs = envs_with_pool(2)
+    envs.seed(3)
+    envs.reset()
+    random = np.random.default_rng(0)
+    seen = set()
+    for _ in range(40):
+        zones, masks = envs.env_method("zones"), envs.env_method("action_masks")
+        seats, phases = envs.get_attr("seat"), envs.get_attr("phase")
+        for row, (known, mask, seat, phase) in enumerate(
+            zip(zones, masks, seats, phases, strict=True)
+        ):
+            deciding = not mask[WAIT]
+            assert (seat in known["participants"]) == deciding
+            assert known["phase"] == phase
+            if deciding:
+                held = {encode(card[:-1] or card) for card in known["hand"]}
+                assert set(np.flatnonzero(mask).tolist()) == held
+            assert envs.env_method("zones", indices=row) == [known]
+            seen.add((seat, phase))
+        envs.step(random_actions(np.stack(masks), random))
+    assert {(0, "skirmish"), (1, "skirmish"), (0, "war"), (1, "war")} <= seen
+    assert envs.get_attr("rules", [0]) == [envs.games.rules]
+    assert envs.has_attr("zones")
+    assert not envs.has_attr("table")
+    with pytest.raises(AttributeError, match="there are rules, num_players, seat"):
+        envs.env_method("table")
 
 
 def test_the_monitor_wraps_it() -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from sb3_contrib import MaskablePPO
 
 from agents import AgentError, make_agent
 from agents.ppo import PPOAgent
+from agents.skirmish import make_skirmish_agent
 from agents.training.config import ConfigError, PolicyConfig, TrainConfig, read_command_line
 from agents.training.models import load_policy, policy_arguments
 from agents.training.ppo import device_of
@@ -406,6 +408,15 @@ def rewritten(source: Path, target: Path, old: bytes, new: bytes) -> Path:
     return target
 
 
+def repacked(whole: bytes, member: str, content: bytes) -> bytes:
+    """A zip file with another content of one member."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(whole)) as read, zipfile.ZipFile(made, "w") as write:
+        for name in read.namelist():
+            write.writestr(name, content if name == member else read.read(name))
+    return made.getvalue()
+
+
 class TestModelFiles:
     def test_a_run_directory_and_a_file_are_the_same_agent(self, model_file: Path) -> None:
         seeds = deal_seeds("select", 2, 50)
@@ -435,6 +446,37 @@ class TestModelFiles:
         changed = rewritten(model_file, tmp_path / "changed.zip", old, new)
         with pytest.raises(AgentError, match=named):
             make_agent(f"ppo={changed}")
+
+    @pytest.mark.parametrize(
+        ("break_it", "why"),
+        [
+            (lambda whole: whole[: len(whole) // 2], "it is no whole zip file"),
+            (lambda _: b"", "it is no whole zip file"),
+            (lambda whole: whole.replace(b"policy.pth", b"police.pth"), "it needs .*policy.pth"),
+            (lambda whole: repacked(whole, "policy.pth", b"nonsense"), "can't read its contents"),
+            (lambda whole: repacked(whole, "deck_of_spies.json", b"{"), "can't read its contents"),
+        ],
+        ids=["half", "empty", "member", "weights", "json"],
+    )
+    def test_a_broken_file_is_refused_in_a_whole_sentence_of_our_own(
+        self, model_file: Path, tmp_path: Path, break_it: Callable[[bytes], bytes], why: str
+    ) -> None:
+        broken = tmp_path / "broken.zip"
+        broken.write_bytes(break_it(model_file.read_bytes()))
+        with pytest.raises(AgentError, match=why) as refusal:
+            make_agent(f"ppo={broken}")
+        assert "\n" not in str(refusal.value)
+        assert str(refusal.value)[-1] not in ":."
+
+    def test_a_missing_model_lists_those_of_the_same_agent(self, tmp_path: Path) -> None:
+        for make, own, other in (
+            (make_agent, "ppo, ppo_keys, ppo_perfect", "skirmish"),
+            (make_skirmish_agent, "skirmish_2p, skirmish_3p, skirmish_4p", "ppo_keys"),
+        ):
+            for path in (tmp_path / "nowhere", tmp_path):
+                with pytest.raises(AgentError, match=f"shipped models: {own}$") as refusal:
+                    make(f"ppo={path}")
+                assert other not in str(refusal.value)
 
     def test_other_rules_are_refused(self, model_file: Path) -> None:
         with pytest.raises(AgentError, match="rules"):

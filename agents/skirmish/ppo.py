@@ -96,5 +96,5 @@ def make(rules: Rules, path: Path | None, num_players: int, mode: bool = False) 
     """
     if path is None and not SHIPPED[num_players].is_file():
         raise AgentError(f"no ppo is shipped for {num_players} players of Skirmish: give a path")
-    file = model_file(path or SHIPPED[num_players], PPO_SUFFIX)
+    file = model_file(path or SHIPPED[num_players], PPO_SUFFIX, SHIPPED.values())
     return SkirmishPPOAgent(load_skirmish_policy(file, num_players, rules)[0], greedy=mode)

@@ -42,6 +42,7 @@ FORMAT = 3
 FORMATS = (2, FORMAT)
 """Those that can be read; before 3 the critic was always that of a mean, on shared layers."""
 MEMBER = "deck_of_spies.json"
+WEIGHTS = "policy.pth"
 
 
 def policy_arguments(
@@ -184,8 +185,10 @@ def _filled(
     try:
         policy = build()
         policy.load_state_dict(weights)
-    except (TypeError, ValueError, KeyError, RuntimeError) as error:
-        raise AgentError(f"model {path} is corrupt: {_first_line(error)}") from None
+    except (TypeError, ValueError, KeyError, RuntimeError):
+        raise AgentError(
+            f"model {path} is corrupt: its weights do not fit the network it describes"
+        ) from None
     if not all(bool(th.isfinite(tensor).all()) for tensor in weights.values()):
         raise AgentError(f"model {path} is corrupt: its weights are not all finite numbers")
     policy.set_training_mode(False)
@@ -195,14 +198,20 @@ def _filled(
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, th.Tensor]]:
     try:
         with zipfile.ZipFile(path) as archive:
-            description: Any = json.loads(archive.read(MEMBER))
-            weights = th.load(
-                io.BytesIO(archive.read("policy.pth")), map_location="cpu", weights_only=True
-            )
-    except KeyError as error:
-        raise AgentError(f"{path} is not a model of this project: {_first_line(error)}") from None
-    except Exception as error:  # torch and zipfile raise many kinds for broken bytes
-        raise AgentError(f"model {path} is corrupt: {_first_line(error)}") from None
+            described, pickled = archive.read(MEMBER), archive.read(WEIGHTS)
+    except OSError as error:
+        raise AgentError(f"can't read model {path}: {error.strerror}") from None
+    except KeyError:
+        raise AgentError(
+            f"{path} is not a model of this project: it needs {MEMBER} and {WEIGHTS}"
+        ) from None
+    except Exception:  # zipfile raises many kinds for broken bytes
+        raise AgentError(f"model {path} is corrupt: it is no whole zip file") from None
+    try:
+        description: Any = json.loads(described)
+        weights = th.load(io.BytesIO(pickled), map_location="cpu", weights_only=True)
+    except Exception:  # and so does torch, with advice that does not fit
+        raise AgentError(f"model {path} is corrupt: can't read its contents") from None
     if not isinstance(description, dict) or not isinstance(weights, dict):
         raise AgentError(f"model {path} is corrupt: unexpected contents")
     return cast(dict[str, Any], description), cast(dict[str, th.Tensor], weights)
@@ -234,7 +243,3 @@ def _make_policy(
         lambda _: 0.0,
         **arguments,
     )
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

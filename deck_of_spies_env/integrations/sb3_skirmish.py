@@ -8,8 +8,9 @@ members of a pool: past selves, bots, any agents.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -22,7 +23,8 @@ from deck_of_spies_env.agent import Agent
 from deck_of_spies_env.checks import check_count
 from deck_of_spies_env.skirmish.actions import NUM_ACTIONS, WAIT
 from deck_of_spies_env.skirmish.games import Games, compile_engine, write_margins
-from deck_of_spies_env.skirmish.rules import Rules
+from deck_of_spies_env.skirmish.positions import zones_of
+from deck_of_spies_env.skirmish.rules import PHASES, Rules
 
 SHAPINGS = ("points",)
 POINTS_IN_THE_DECK = 364
@@ -203,6 +205,11 @@ class SkirmishVecEnv(VecEnv):
         """
         self.pool = _as_members(pool)
 
+    def zones_of_row(self, row: int) -> dict[str, Any]:
+        """What the seat of a row may know, by card names; see ``skirmish.positions.zones_of``."""
+        table, seat = int(self._tables[row]), int(self._seats[row])
+        return zones_of(self.games.states[table], self.num_players, seat)
+
     # --- What happens at the tables ---
 
     def _observations(self) -> npt.NDArray[np.int8]:
@@ -308,21 +315,22 @@ class SkirmishVecEnv(VecEnv):
         """Nothing to release."""
 
     def has_attr(self, attr_name: str) -> bool:
-        """Whether a row has such an attribute: ``action_masks`` is the only one."""
-        return attr_name == "action_masks"
+        """Whether rows have such an attribute, see :meth:`get_attr`."""
+        return attr_name in _OF_ROWS
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """``render_mode`` (None) or bound ``action_masks`` of rows.
+        """What the rows' seats have of ``SkirmishEnv``.
+
+        That is ``rules``, ``num_players``, ``seat``, ``phase``, ``render_mode`` (None), and the
+        methods ``action_masks`` and ``zones``, which come bound to their row.
 
         Raises:
             AttributeError: anything else.
         """
-        chosen = list(self._get_indices(indices))
-        if attr_name == "render_mode":
-            return [None] * len(chosen)
-        if attr_name != "action_masks":
-            raise AttributeError(f"the rows have no attribute {attr_name!r}")
-        return [lambda row=row: self.action_masks()[row] for row in chosen]
+        if attr_name not in _OF_ROWS:
+            known = ", ".join(_OF_ROWS)
+            raise AttributeError(f"the rows have no attribute {attr_name!r}; there are {known}")
+        return [_OF_ROWS[attr_name](self, row) for row in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
         """Not supported.
@@ -339,10 +347,10 @@ class SkirmishVecEnv(VecEnv):
         indices: VecEnvIndices = None,
         **method_kwargs: Any,
     ) -> list[Any]:
-        """Call ``action_masks`` for rows.
+        """Call a method of :meth:`get_attr` for rows.
 
         Raises:
-            AttributeError: anything else.
+            AttributeError: there is none.
         """
         return [
             method(*method_args, **method_kwargs) for method in self.get_attr(method_name, indices)
@@ -357,3 +365,14 @@ class SkirmishVecEnv(VecEnv):
     def get_images(self) -> Sequence[npt.NDArray[np.uint8] | None]:
         """No pictures: one None per row."""
         return [None] * self.num_envs
+
+
+_OF_ROWS: dict[str, Callable[[SkirmishVecEnv, int], Any]] = {
+    "rules": lambda envs, _: envs.games.rules,
+    "num_players": lambda envs, _: envs.num_players,
+    "seat": lambda envs, row: int(envs._seats[row]),
+    "phase": lambda envs, row: PHASES[int(envs.games.states["phase"][envs._tables[row]])],
+    "render_mode": lambda _envs, _row: None,
+    "action_masks": lambda envs, row: lambda: envs.action_masks()[row],
+    "zones": lambda envs, row: partial(envs.zones_of_row, row),
+}
