@@ -31,6 +31,9 @@ def main(arguments: list[str]) -> None:
             run.load_checkpoint(learner.read_checkpoint)
     except ConfigError as error:
         fail(error)
+    except KeyboardInterrupt:
+        print("\ninterrupted before the first decision", file=sys.stderr)
+        raise SystemExit(INTERRUPTED) from None
     run.drop_evaluations_after(learner.num_timesteps)
     print(f"run directory: {run.path}, from decision {learner.num_timesteps:,} on", flush=True)
     if learner.num_timesteps >= config.total_timesteps:

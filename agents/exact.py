@@ -22,6 +22,7 @@ from agents import exact_kernels as kernels
 from agents.exact_kernels import DRAW, words_of
 from agents.objectives import GOES_ON, payments_of, write_counts
 from deck_of_spies_env.agent import Actions, Agent, BatchAgent
+from deck_of_spies_env.checks import check_count
 from deck_of_spies_env.solitaire import rules as game
 from deck_of_spies_env.solitaire.actions import action_table
 from deck_of_spies_env.solitaire.games import (
@@ -40,6 +41,7 @@ MAX_STATES = 4_000_000
 """Draw states that a solution may hold by default: some 300 MB."""
 _FIRST_CAPACITY = 1 << 12
 _STATES_AT_ONCE = 1 << 14
+_ASKED_TWICE = 64
 
 
 class TooManyStatesError(ValueError):
@@ -50,7 +52,13 @@ class TooManyStatesError(ValueError):
 
 
 def _payments(objectives: Sequence[Objective], rules: Rules) -> Values:
-    """What each way to end pays: float64 (NUM_COUNTS, m), by the Key Spies that count."""
+    """What each way to end pays: float64 (NUM_COUNTS, m), by the Key Spies that count.
+
+    Raises:
+        ValueError: no objectives, or an unknown one.
+    """
+    if isinstance(objectives, str | Mapping) or not objectives:
+        raise ValueError(f"objectives must be a list of at least one of them, got {objectives!r}")
     return np.stack([payments_of(objective, rules) for objective in objectives], axis=1)
 
 
@@ -105,6 +113,7 @@ class Graph:
             self._expand_draws(*before)
             self._expand_decisions(starts[ahead == level])
             self.levels.append((first, self.count))
+            self._check_size()
 
     def _expand_decisions(self, starts: States) -> None:
         done, words = 0, words_of(starts)
@@ -125,12 +134,19 @@ class Graph:
 
     def _grow(self) -> None:
         if len(self.store.states) >= self._max_states:
-            raise TooManyStatesError(f"more than {self._max_states:,} draw states")
+            raise self._too_many()
         # What a draw state had stored before room ran out lies beyond self.count; it is found anew.
         larger = kernels.new_store(2 * len(self.store.states))
         larger.words[: self.count] = self.store.words[: self.count]
         kernels.hang_up(larger, self.count)
         self.store = larger
+
+    def _check_size(self) -> None:
+        if self.count > self._max_states:
+            raise self._too_many()
+
+    def _too_many(self) -> TooManyStatesError:
+        return TooManyStatesError(f"more than {self._max_states:,} draw states")
 
     def backed_up(self, values: Values, payments: Values, narrowing: int) -> Values:
         """One step of induction everywhere: the value of each draw state if those after it have
@@ -237,7 +253,7 @@ class Solution:
 
 def solve(
     starts: States,
-    rules: Rules | None = None,
+    rules: Rules | Mapping[str, Any] | None = None,
     objectives: Sequence[Objective] = OBJECTIVES,
     *,
     max_states: int = MAX_STATES,
@@ -246,15 +262,15 @@ def solve(
 
     Args:
         starts: shape (N,), dtype STATE, decisions.
-        rules: the rule set, None for the default.
+        rules: the rule set, a mapping of its fields, or None for the default.
         objectives: names or weights, each solved for by itself.
-        max_states: draw states allowed.
+        max_states: draw states allowed, at least 1.
 
     Raises:
-        ValueError: other states, or an unknown objective.
+        ValueError: other states, bad rules, no objectives or an unknown one, or a bad limit.
         TooManyStatesError: more draw states than allowed.
     """
-    return Solution(starts, rules or Rules(), objectives, max_states)
+    return Solution(starts, Rules.of(rules), objectives, check_count("max_states", max_states))
 
 
 class ExactAgent(BatchAgent):
@@ -263,9 +279,16 @@ class ExactAgent(BatchAgent):
     Args:
         solution: of the positions to be played from.
         objective: index into its objectives.
+
+    Raises:
+        ValueError: no such objective.
     """
 
     def __init__(self, solution: Solution, objective: int = 0) -> None:
+        if objective not in range(len(solution.objectives)):
+            raise ValueError(
+                f"objective must be an index into {solution.objectives}, got {objective!r}"
+            )
         self._solution, self._objective = solution, objective
 
     def choose(
@@ -324,7 +347,7 @@ class _Evaluation:
     """One agent's play from some starts, evaluated turn by turn."""
 
     def __init__(self, agent: Agent, rules: Rules, payments: Values, max_states: int) -> None:
-        self.num_decisions = 0
+        self.num_decisions = self._asked = 0
         self._agent, self._rules, self._payments = agent, rules, payments
         self._max_states = max_states
         self._listing = kernels.new_listing(rules)
@@ -353,6 +376,7 @@ class _Evaluation:
     def _decided(self, states: States) -> tuple[States, npt.NDArray[np.int64]]:
         self.num_decisions += len(states)
         actions = _choices(self._agent, states, self._rules)
+        self._check_for_chance(states[:_ASKED_TWICE], actions[:_ASKED_TWICE])
         offsets = np.empty(len(states) + 1, dtype=np.int64)
         outcomes = np.zeros(kernels.MOST_OUTCOMES * len(states), dtype=STATE)
         kernels.write_outcomes(
@@ -364,6 +388,13 @@ class _Evaluation:
             words_of(outcomes),
         )
         return outcomes[: offsets[-1]], offsets
+
+    def _check_for_chance(self, states: States, actions: npt.NDArray[np.int64]) -> None:
+        """Raise ValueError if the agent does something else when it is asked by another seed."""
+        self._asked += 1
+        self._agent.reset(self._asked)
+        if (_choices(self._agent, states, self._rules) != actions).any():
+            raise ValueError("the agent plays by chance, which can't be evaluated exactly")
 
     def _drawn(self, states: States) -> tuple[States, npt.NDArray[np.int64]]:
         counts = np.empty(len(states), dtype=np.int64)
@@ -380,7 +411,7 @@ class _Evaluation:
 def evaluate_policy(
     agent: Agent,
     starts: States,
-    rules: Rules | None = None,
+    rules: Rules | Mapping[str, Any] | None = None,
     objectives: Sequence[Objective] = OBJECTIVES,
     *,
     max_states: int = MAX_STATES,
@@ -388,20 +419,23 @@ def evaluate_policy(
     """The exact expected payments of an agent that leaves nothing to chance.
 
     It is asked once about each position that its play can lead to, in batches: all positions of a
-    turn at a time. What it does must depend on the position alone.
+    turn at a time. What it does must depend on the position alone; about some positions it is asked
+    once more, after a reset to another seed.
 
     Args:
         agent: any agent that reads ``recall`` observations.
         starts: shape (N,), dtype STATE, decisions. Those with equally many spies left share
             batches.
         rules, objectives: as in solve.
-        max_states: positions allowed in one turn.
+        max_states: positions allowed in one turn, at least 1.
 
     Raises:
-        ValueError: other states, an unknown objective, or an action that is not legal.
+        ValueError: other states, bad rules, no objectives or an unknown one, a bad limit, an action
+            that is not legal, or an agent that plays by chance.
         TooManyStatesError: more positions than allowed.
     """
-    rules = rules or Rules()
+    rules = Rules.of(rules)
+    max_states = check_count("max_states", max_states)
     evaluation = _Evaluation(agent, rules, _payments(objectives, rules), max_states)
     values = evaluation.value(clean_decisions(starts, rules))
     return PolicyValues(values, evaluation.num_decisions)

@@ -1,6 +1,6 @@
 """Variants of the recipe under one small budget of processor time, a few seeds each.
 
-``python -m benchmarks.ablation [--arms NAME ...] [--seeds 0 1 2] [--seconds 300]``
+``python -m benchmarks.ablation [--arms NAME ...] [--seeds 0 1 2] [--seconds 240]``
 
 An arm is the main recipe with some fields changed, see ``configs/ablation.yaml``; its key
 ``recolouring`` is no such field but says how the suits are relabelled for the network. Every run
@@ -38,6 +38,7 @@ from deck_of_spies_env.evaluation.seeds import deal_seeds
 RESULTS = Path(__file__).parent / "results" / "ablation"
 CONFIGS = Path(__file__).parents[1] / "configs"
 DEALS = 20_000
+SECONDS = 240.0
 MORE_STEPS_THAN_ANY_RUN = 1_000_000_000
 
 
@@ -149,6 +150,15 @@ def table(runs: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def check_budget(path: Path, seconds: float, parser: OneLineParser) -> None:
+    """Refuse to add runs of one budget to those of another."""
+    used = json.loads(path.read_text())["cpu_seconds"]
+    if not seconds <= used <= 1.1 * seconds:
+        parser.error(
+            f"--seconds {seconds:g}: {path} was trained for {used:.0f}; choose other --results"
+        )
+
+
 def main() -> None:
     """Make those runs that are missing, seed by seed, all arms in turn."""
     known = arms()
@@ -158,7 +168,7 @@ def main() -> None:
     )
     parser.add_argument("--seeds", nargs="+", type=whole_number(0), default=[0, 1, 2])
     parser.add_argument(
-        "--seconds", type=positive_number, default=300.0, help="processor time of each run"
+        "--seconds", type=positive_number, default=SECONDS, help="processor time of each run"
     )
     parser.add_argument("--table", action="store_true", help="print the table of what there is")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the JSON files are")
@@ -172,7 +182,9 @@ def main() -> None:
     for seed in args.seeds:
         for arm in args.arms:
             path = args.results / f"{arm}-seed{seed}.json"
-            if not path.exists():
+            if path.exists():
+                check_budget(path, args.seconds, parser)
+            else:
                 result = run(arm, seed, args.seconds)
                 keep(path, result)
                 sys.stderr.write(f"{arm} {seed}: {result['score']}\n")

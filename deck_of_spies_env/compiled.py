@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import getpass
 import hashlib
+import signal
 import sys
 import tempfile
 import threading
@@ -343,20 +344,38 @@ def compiling() -> Generator[None]:
 
     A lock file keeps processes that start together (``AsyncVectorEnv``, ``SubprocVecEnv``) from
     writing Numba's cache index over one another: the first compiles, the others load. If it takes
-    more than a moment, one line on stderr says why.
+    more than a moment, one line on stderr says why, once in a process. An interrupt is raised when
+    all is compiled: the compiler would swallow it.
     """
     notice = threading.Timer(SECONDS_BEFORE_NOTICE, _announce)
     notice.daemon = True
     notice.start()
     try:
-        with FileLock(_lock_path()):
+        with _interrupts_kept(), FileLock(_lock_path()):
             yield
     finally:
         notice.cancel()
 
 
+@cache
 def _announce() -> None:
     print(_COMPILE_NOTICE, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _interrupts_kept() -> Generator[None]:
+    """Keep an interrupt (Ctrl-C) for the end of the block."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals go to the main thread alone
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before or signal.SIG_DFL)
+    if came:
+        raise KeyboardInterrupt
 
 
 def _lock_path() -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 import deck_of_spies_env
+from deck_of_spies_env.compiled import compiling
 
 KERNELS = """
 import numpy as np
@@ -94,3 +97,33 @@ def test_entry_points_elsewhere_do_not_depend_on_other_directories(elsewhere: Pa
     (elsewhere / "kernels" / "other" / "more.py").write_text("more = 1\n")
     (elsewhere / "elsewhere.py").write_text("more = 1\n")
     assert run(elsewhere) == (first, False)
+
+
+def test_an_interrupt_while_compiling_is_raised_when_all_is_compiled() -> None:
+    handler = signal.getsignal(signal.SIGINT)
+    finished: list[bool] = []
+
+    def compile_under_interrupt() -> None:
+        with compiling():
+            signal.raise_signal(signal.SIGINT)
+            finished.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        compile_under_interrupt()
+    assert finished
+    assert signal.getsignal(signal.SIGINT) is handler
+    with compiling():
+        pass  # and none is left for later
+
+
+def test_compiling_in_another_thread_leaves_signals_alone() -> None:
+    finished: list[bool] = []
+
+    def work() -> None:
+        with compiling():
+            finished.append(True)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert finished

@@ -17,6 +17,7 @@ from scipy.stats import chi2
 from test_perft import BY_HAND, BY_MACHINE, Case
 
 from agents import exact_kernels as kernels
+from agents import make_agent
 from agents.exact import (
     ExactAgent,
     Solution,
@@ -403,13 +404,29 @@ def test_what_cannot_be_solved_is_refused(solved: tuple[Solution, States]) -> No
     for wrong in (over, np.zeros(1, dtype=SNAPSHOT), state[:0], state[0]):
         with pytest.raises(ValueError, match="states must be"):
             clean_decisions(wrong, Rules())
-    with pytest.raises(TooManyStatesError, match="more than 4,096 draw states"):
-        solve(start(SHORT), max_states=4096)
+    for limit in (1, 10, 4096, 5000):
+        with pytest.raises(TooManyStatesError, match=f"more than {limit:,} draw states"):
+            solve(start(SHORT), max_states=limit)
+    for limit in (0, -1, 2.5):
+        with pytest.raises(ValueError, match="max_states must be"):
+            solve(state, max_states=limit)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="max_states must be"):
+            evaluate_policy(GreedyAgent(Rules()), state, max_states=limit)  # type: ignore[arg-type]
     elsewhere = start(DECK | {"draw_deck": ["4s", "Kc"]})
     with pytest.raises(ValueError, match="can't follow"):
         solution.values(elsewhere)
     with pytest.raises(ValueError, match="unknown objective"):
         solve(state, objectives=["points"])
+    for objectives in ("win", [], {"win": 1.0}):
+        with pytest.raises(ValueError, match="list of at least one"):
+            solve(state, objectives=objectives)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="list of at least one"):
+            evaluate_policy(GreedyAgent(Rules()), state, objectives=objectives)  # type: ignore[arg-type]
+    for objective in (3, -1, "win"):
+        with pytest.raises(ValueError, match="objective must be an index into"):
+            ExactAgent(solution, objective)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="unknown field 'size'"):
+        solve(state, {"size": 5})
     with pytest.raises(ValueError, match="guess must be of shape"):
         upper_bound(solution, state, 0, np.zeros(3), scenarios(2, 0))
 
@@ -419,6 +436,23 @@ def test_what_cannot_be_solved_is_refused(solved: tuple[Solution, States]) -> No
 
     with pytest.raises(ValueError, match="not legal"):
         evaluate_policy(Illegal(), state)
+
+
+def test_rules_may_be_a_mapping_and_exactly_enough_states_suffice() -> None:
+    state = start(DECK)
+    wanted = solve(state, Rules(idle_ace=False))
+    found = solve(state, {"idle_ace": False}, max_states=wanted.num_states)
+    assert np.array_equal(found.values(state), wanted.values(state))
+    with pytest.raises(TooManyStatesError):
+        solve(state, {"idle_ace": False}, max_states=wanted.num_states - 1)
+    of_agent = evaluate_policy(GreedyAgent(Rules(idle_ace=False)), state, {"idle_ace": False})
+    assert (of_agent.values <= wanted.values(state) + 1e-12).all()
+
+
+def test_an_agent_that_plays_by_chance_is_refused() -> None:
+    for spec in ("random", "rollout:budget=1"):
+        with pytest.raises(ValueError, match="plays by chance"):
+            evaluate_policy(make_agent(spec), start(SHORT))
 
 
 # --- The family ---
