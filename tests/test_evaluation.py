@@ -299,9 +299,9 @@ def test_report_equals_what_is_computed_by_hand(small_report: Report) -> None:
     assert (second["name"], second["wins"], second["win_rate"]) == ("second", 1, 0.25)
     # Wilson at 2 of 4: 1/2 -+ z sqrt(1/16 + z^2/64) / (1 + z^2/4), z = 1.959964.
     assert first["win_rate_ci"] == pytest.approx([0.150040, 0.849960], abs=1e-5)
-    # Deviations 2.5, 3.5, -1.5, -4.5 from 4.5: standard error sqrt(41/3/4), t(3) = 3.182446.
+    # With 1.920729 each of 0 and 12: mean 5.234836, squares 183.7015, t(6.841459) = 2.375778.
     assert first["mean_key_spies"] == 4.5
-    assert first["mean_key_spies_ci"] == pytest.approx([-1.38245, 10.38245], abs=1e-4)
+    assert first["mean_key_spies_ci"] == pytest.approx([1.12840, 9.34128], abs=1e-4)
     shares = [0.75] * 3 + [0.5] * 4 + [0.25] + [0.0] * 4
     assert list(first["key_spies_at_least"].values()) == shares
     assert (first["decisions"], first["seconds"]) == (160, 2.0)
@@ -344,10 +344,10 @@ def test_json_is_the_report(small_report: Report) -> None:
     assert loads_strictly(to_json(small_report)) == small_report
 
 
-def test_one_deal_has_no_t_interval(capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_deal_has_no_paired_interval(capsys: pytest.CaptureFixture[str]) -> None:
     matches = [("one", match_of([1], [7])), ("other", match_of([0], [0], seconds=0.0))]
     report = loads_strictly(to_json(make_report(matches, seed=0, rules=Rules())))
-    assert [agent["mean_key_spies_ci"] for agent in report["agents"]] == [None, None]
+    assert [agent["mean_key_spies_ci"] for agent in report["agents"]] == [[0, 12], [0, 12]]
     assert report["comparisons"][0]["mean_key_spies_difference"] == 7
     assert report["comparisons"][0]["mean_key_spies_difference_ci"] is None
     print_report(report)
@@ -379,7 +379,7 @@ def test_table_shows_deals_rates_and_intervals(
     assert "hand_size=6" in lines[1]
     (row,) = [line for line in lines if line.startswith("[red]first")]
     assert row.split() == [
-        "[red]first", "50.00", "[15.00,", "85.00]", "4.50", "[-1.38,", "10.38]",
+        "[red]first", "50.00", "[15.00,", "85.00]", "4.50", "[1.13,", "9.34]",
         "0.00", "[0.00,", "48.99]", "80",
     ]  # fmt: skip
     (pair,) = [line for line in lines if line.startswith("first - second  ") and ":" in line]

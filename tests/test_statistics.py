@@ -19,11 +19,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from statsmodels.stats.proportion import proportion_confint
 
 from deck_of_spies_env.evaluation.statistics import (
     Difference,
     Interval,
     PairedTest,
+    bounded_mean_interval,
     holm,
     mcnemar_exact,
     mean_interval,
@@ -399,6 +401,33 @@ def test_win_rate_difference_coverage(shares: tuple[float, float, float, float])
     assert 0.95 - tolerance(0.95) <= covered < 0.97
 
 
+# --- Means of values in a range ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wins", [0, 30, 2_500, 4_900])
+def test_bounded_mean_of_many_wins_is_agresti_and_coulls_interval(wins: int) -> None:
+    """Student's quantile of 5,000 degrees of freedom is 0.02 % more than the normal one."""
+    interval = bounded_mean_interval(np.arange(5_000) < wins, 0, 1)
+    published = proportion_confint(wins, 5_000, method="agresti_coull")
+    assert interval == pytest.approx(np.clip(published, 0, 1), abs=1e-5)
+
+
+@examples
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=60).map(np.array), confidences)
+def test_bounded_mean_properties(values: NDArray[np.int64], confidence: float) -> None:
+    low, high = bounded_mean_interval(values, 0, 12, confidence)
+    assert 0.0 <= low <= values.mean() <= high <= 12.0
+    assert low < high
+    mirrored = bounded_mean_interval(12 - values, 0, 12, confidence)
+    assert mirrored == pytest.approx((12 - high, 12 - low), abs=1e-9)
+    scaled = bounded_mean_interval(values / 6 - 1, -1, 1, confidence)
+    assert scaled == pytest.approx((low / 6 - 1, high / 6 - 1), abs=1e-9)
+
+
+def test_bounded_mean_of_one_value_is_the_whole_range() -> None:
+    assert bounded_mean_interval(np.array([12]), 0, 12) == (0.0, 12.0)
+
+
 # --- Survival and adjustment ----------------------------------------------------------------
 
 
@@ -454,6 +483,9 @@ VALUES = np.array([1.0, 2.0, 4.0])
         (lambda: mean_interval(np.ones((2, 3))), r"values must be one-dimensional.*\(2, 3\)"),
         (lambda: mean_interval(np.array([1.0, np.nan])), "values must be finite, got nan"),
         (lambda: mean_interval(np.array([1.0, np.inf])), "values must be finite, got inf"),
+        (lambda: bounded_mean_interval(VALUES, 0, 3), r"values must lie in \[0, 3\], got 4.0"),
+        (lambda: bounded_mean_interval(VALUES, 5, 5), "low must be below high, both finite, got 5"),
+        (lambda: bounded_mean_interval(VALUES[:0], 0, 1), "values must have at least 1 entries"),
         (lambda: mcnemar_exact(WINS, WINS[:2]), r"same shape, got \(3,\) and \(2,\)"),
         (lambda: mcnemar_exact(WINS[:0], WINS[:0]), "first must have at least 1 entries, got 0"),
         (lambda: mcnemar_exact(WINS, WINS[None]), r"second must be one-dimensional.*\(1, 3\)"),
@@ -494,6 +526,8 @@ def test_bad_confidence_is_named(confidence: float) -> None:
     with pytest.raises(ValueError, match=message):
         mean_interval(VALUES, confidence)
     with pytest.raises(ValueError, match=message):
+        bounded_mean_interval(VALUES, 0, 12, confidence)
+    with pytest.raises(ValueError, match=message):
         paired_mean_difference(VALUES, VALUES, confidence)
     with pytest.raises(ValueError, match=message):
         paired_win_rate_difference(WINS, WINS, confidence)
@@ -503,6 +537,7 @@ def test_results_are_valid_json() -> None:
     results = [
         wilson_interval(3, 3),
         mean_interval(np.array([12, 12])),
+        bounded_mean_interval(np.array([12, 12]), 0, 12),
         mcnemar_exact(WINS, WINS),
         paired_mean_difference(VALUES, VALUES),
         paired_win_rate_difference(WINS, ~WINS),

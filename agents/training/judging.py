@@ -21,7 +21,7 @@ from deck_of_spies_env.evaluation.matches import MatchResult, play_deals
 from deck_of_spies_env.evaluation.seeds import agent_seed, deal_seeds
 from deck_of_spies_env.evaluation.statistics import (
     MAX_KEY_SPIES,
-    mean_interval,
+    bounded_mean_interval,
     wilson_interval,
 )
 from deck_of_spies_env.evaluation.tables import TableResult, play_tables
@@ -37,7 +37,7 @@ class Score(NamedTuple):
 
     Attributes:
         win_rate, win_rate_low, win_rate_high: with the 95 % Wilson interval.
-        key_spies, key_spies_low, key_spies_high: mean, with the 95 % t interval.
+        key_spies, key_spies_low, key_spies_high: mean, with its 95 % interval.
         perfect: share of games with 12 of 12.
     """
 
@@ -53,7 +53,7 @@ class Score(NamedTuple):
     def of(cls, result: MatchResult) -> Score:
         """The figures of a match."""
         wins = wilson_interval(int(result.wins.sum()), len(result.wins))
-        key_spies = mean_interval(result.key_spies)
+        key_spies = bounded_mean_interval(result.key_spies, 0, MAX_KEY_SPIES)
         return cls(
             float(result.wins.mean()),
             *wins,
@@ -74,7 +74,7 @@ class TableScore(NamedTuple):
     """An evaluation's figures in Skirmish, against one bot in all other seats.
 
     Attributes:
-        win_rate, win_rate_low, win_rate_high: share of wins, with the 95 % t interval over deals.
+        win_rate, win_rate_low, win_rate_high: share of wins, with the 95 % interval over deals.
         payoff, payoff_low, payoff_high: mean payoff (S12), likewise.
         margin: mean points more than the best of the others.
     """
@@ -93,9 +93,9 @@ class TableScore(NamedTuple):
         shares, payoffs = result.share_by_deal(0), result.payoff_by_deal(0)
         return cls(
             float(shares.mean()),
-            *mean_interval(shares),
+            *bounded_mean_interval(shares, 0, 1),
             float(payoffs.mean()),
-            *mean_interval(payoffs),
+            *bounded_mean_interval(payoffs, -1, 1),
             float(result.margins[:, :, 0].mean()),
         )
 

@@ -1,8 +1,8 @@
 """What matches on common deals amount to: one JSON document, and the tables that show it.
 
-Win rates have Wilson intervals, means Student's t intervals, and pairs of agents the paired methods
-of ``statistics``; all intervals are of 95%, one by one, and the p-values of all pairs are adjusted
-together by Holm's procedure.
+Win rates have Wilson intervals, mean Key Spies those of ``statistics.bounded_mean_interval``, and
+pairs of agents the paired methods of ``statistics``; all intervals are of 95%, one by one, and the
+p-values of all pairs are adjusted together by Holm's procedure.
 """
 
 from __future__ import annotations
@@ -32,21 +32,24 @@ _MIN_FOR_T_INTERVAL = 2
 
 
 class AgentReport(TypedDict):
-    """One agent: rates are fractions of the deals, intervals [low, high] or None after one deal."""
+    """One agent: rates are fractions of the deals, intervals [low, high]."""
 
     name: str
     wins: int
     win_rate: float
     win_rate_ci: list[float]
     mean_key_spies: float
-    mean_key_spies_ci: list[float] | None
+    mean_key_spies_ci: list[float]
     key_spies_at_least: dict[str, float]
     decisions: int
     seconds: float
 
 
 class Comparison(TypedDict):
-    """Two agents on the same deals; differences are the first less the second."""
+    """Two agents on the same deals; differences are the first less the second.
+
+    After a single deal the interval of Key Spies is None.
+    """
 
     agents: list[str]
     win_rate_difference: float
@@ -129,10 +132,8 @@ def _agent_report(name: str, result: MatchResult) -> AgentReport:
         "win_rate": wins / num_deals,
         "win_rate_ci": list(statistics.wilson_interval(wins, num_deals)),
         "mean_key_spies": float(np.mean(result.key_spies)),
-        "mean_key_spies_ci": (
-            list(statistics.mean_interval(result.key_spies))
-            if num_deals >= _MIN_FOR_T_INTERVAL
-            else None
+        "mean_key_spies_ci": list(
+            statistics.bounded_mean_interval(result.key_spies, 0, MAX_KEY_SPIES)
         ),
         "key_spies_at_least": {str(number): share for number, share in at_least.items()},
         "decisions": int(np.sum(result.decisions)),

@@ -1,8 +1,8 @@
 """What matches at tables of Skirmish amount to: one JSON document, and the tables that show it.
 
 Every agent meets every other one: at a table of two in pairs, at larger ones alone against a table
-full of the other. Each deal is played from every seat, and is one observation; intervals are
-Student's t over deals, of 95 %.
+full of the other. Each deal is played from every seat, and is one observation; intervals are those
+of ``statistics.bounded_mean_interval`` over deals, of 95 %.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from rich.text import Text
 
 import deck_of_spies_env
 from deck_of_spies_env.agent import Agent
-from deck_of_spies_env.evaluation import statistics
 from deck_of_spies_env.evaluation.ratings import rate
 from deck_of_spies_env.evaluation.reports import new_table, wide_console, with_interval
+from deck_of_spies_env.evaluation.statistics import bounded_mean_interval
 from deck_of_spies_env.evaluation.tables import TableResult, play_tables
 from deck_of_spies_env.skirmish.rules import Rules
 
@@ -29,9 +29,9 @@ class TableAgentReport(TypedDict):
 
     name: str
     win_rate: float
-    win_rate_ci: list[float] | None
+    win_rate_ci: list[float]
     mean_payoff: float
-    mean_payoff_ci: list[float] | None
+    mean_payoff_ci: list[float]
     rating: float | None
     rating_ci: list[float] | None
     decisions: int
@@ -43,9 +43,9 @@ class TableComparison(TypedDict):
 
     agents: list[str]
     win_rate: float
-    win_rate_ci: list[float] | None
+    win_rate_ci: list[float]
     mean_payoff: float
-    mean_payoff_ci: list[float] | None
+    mean_payoff_ci: list[float]
     mean_margin: float
     mean_rounds: float
     truncated: int
@@ -158,9 +158,9 @@ def _agent_reports(
             {
                 "name": name,
                 "win_rate": float(share.mean()),
-                "win_rate_ci": _interval(share),
+                "win_rate_ci": list(bounded_mean_interval(share, 0, 1)),
                 "mean_payoff": float(payoff.mean()),
-                "mean_payoff_ci": _interval(payoff),
+                "mean_payoff_ci": list(bounded_mean_interval(payoff, -1, 1)),
                 "rating": rating.rating if rating else None,
                 "rating_ci": [rating.low, rating.high] if rating else None,
                 "decisions": decisions,
@@ -176,17 +176,13 @@ def _comparison(names: Sequence[str], match: Match) -> TableComparison:
     return {
         "agents": [names[first], names[second]],
         "win_rate": float(share.mean()),
-        "win_rate_ci": _interval(share),
+        "win_rate_ci": list(bounded_mean_interval(share, 0, 1)),
         "mean_payoff": float(payoff.mean()),
-        "mean_payoff_ci": _interval(payoff),
+        "mean_payoff_ci": list(bounded_mean_interval(payoff, -1, 1)),
         "mean_margin": float(result.margins[:, :, 0].mean()),
         "mean_rounds": float(result.rounds.mean()),
         "truncated": int(result.truncated.sum()),
     }
-
-
-def _interval(by_deal: Any) -> list[float] | None:
-    return list(statistics.mean_interval(by_deal)) if len(by_deal) > 1 else None
 
 
 def print_table_report(report: TableReport) -> None:
