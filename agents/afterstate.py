@@ -1,9 +1,9 @@
 """``afterstate``: the play that promises most, by a value network over afterstates.
 
-The network of ``agents/afterstate_network.py`` gives the distribution of the final number of Key
-Spies after each legal play. What is best of it depends on the objective: that of its training, or
-another one given as an option. ``afterstate`` is the shipped network, ``afterstate=PATH`` that of a
-run directory or a file.
+The network (``deck_of_spies_env/solitaire/afterstates.py``) gives the distribution of the final
+number of Key Spies after each legal play. What is best of it depends on the objective: that of its
+training, or another one given as an option. ``afterstate`` is the shipped network,
+``afterstate=PATH`` that of a run directory or a file.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from agents import MODELS
-from agents.afterstate_network import AfterstateValue, load_network
+from agents.afterstate_network import load_network
 from agents.model_files import AFTERSTATE_SUFFIX, model_file
 from agents.objectives import utility_of
 from deck_of_spies_env.agent import Actions, BatchAgent
+from deck_of_spies_env.solitaire.afterstates import AfterstateValue
 from deck_of_spies_env.solitaire.games import states_from_recall
 from deck_of_spies_env.solitaire.rules import Rules
 
@@ -39,6 +40,13 @@ class AfterstateAgent(BatchAgent):
     ) -> Actions:
         """The best action of each position; ties go to the lower index."""
         return self.value.play_values(states_from_recall(observations))[1]
+
+    def values(
+        self, observations: npt.NDArray[np.int8], action_masks: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.float32]:
+        """Expected utility of each play: float32 (N, n), NaN if illegal, see ValuingAgent."""
+        values = self.value.play_values(states_from_recall(observations))[0]
+        return np.where(action_masks, values, np.float32(np.nan))
 
 
 def make(rules: Rules, path: Path | None, objective: str | None = None) -> AfterstateAgent:

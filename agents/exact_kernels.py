@@ -17,15 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from agents.chance_kernels import (
-    begin_draw,
-    end_draw,
-    next_subset,
-    num_sets,
-    spies_to_come,
-    write_afterstate,
-    write_draws,
-)
 from agents.objectives import GOES_ON
 from deck_of_spies_env import cards
 from deck_of_spies_env.compiled import (
@@ -39,6 +30,15 @@ from deck_of_spies_env.random_streams import STREAMS, mix
 from deck_of_spies_env.solitaire import actions as table
 from deck_of_spies_env.solitaire import games
 from deck_of_spies_env.solitaire import rules as game
+from deck_of_spies_env.solitaire.chance import (
+    begin_draw,
+    end_draw,
+    next_subset,
+    num_sets,
+    spies_to_come,
+    write_afterstate,
+    write_draws,
+)
 from deck_of_spies_env.solitaire.policies import greedy_action
 from deck_of_spies_env.solitaire.rules import STATE, Rules
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agents import MODELS, AgentError
-from agents.linear_features import FEATURES, best_action, choose_all
+from agents.linear_features import FEATURES, best_action, choose_all, score_all
 from agents.model_files import ENV_VERSION
 from deck_of_spies_env.agent import Actions, BatchAgent
 from deck_of_spies_env.files import write_text_atomically
@@ -52,6 +52,14 @@ class LinearAgent(BatchAgent):
         actions = np.zeros(len(states), dtype=np.int64)
         choose_all(states, self._rules.record, legal_words(self._rules), self._weights, actions)
         return actions
+
+    def values(
+        self, observations: npt.NDArray[np.int8], action_masks: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.float64]:
+        """The score of each play: float64 (N, n), NaN if illegal, see ValuingAgent."""
+        scores = np.where(action_masks, 0.0, np.nan)
+        score_all(states_from_recall(observations), self._rules.record, self._weights, scores)
+        return scores
 
 
 @cache

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agents.chance_kernels import write_afterstate
 from deck_of_spies_env import cards
 from deck_of_spies_env.compiled import entry_point, kernel, lowest_bit_index, popcount
 from deck_of_spies_env.solitaire import actions as table
 from deck_of_spies_env.solitaire import rules as game
+from deck_of_spies_env.solitaire.chance import write_afterstate
 from deck_of_spies_env.solitaire.games import play_action
 from deck_of_spies_env.solitaire.rules import STATE
 
@@ -179,6 +179,17 @@ def write_features(state: Any, rules: Any, features: Any) -> None:
 
 
 @kernel
+def _score(state: Any, rules: Any, action: int, weights: Any, after: Any, features: Any) -> float:
+    """The score of the position after an action; ``after`` and ``features`` are overwritten."""
+    write_afterstate(state, rules, action, after)
+    write_features(after, rules, features)
+    score = 0.0
+    for i in range(NUM_FEATURES):
+        score += weights[i] * features[i]
+    return score
+
+
+@kernel
 def best_action(state: Any, rules: Any, legal: Any, weights: Any) -> int:
     """The legal action whose position after it scores highest, the first of equals.
 
@@ -197,11 +208,7 @@ def best_action(state: Any, rules: Any, legal: Any, weights: Any) -> int:
         while left != _ZERO:
             action = table.WORD_BITS * word + int(lowest_bit_index(left))
             left &= left - _ONE
-            write_afterstate(state, rules, action, after[0])
-            write_features(after[0], rules, features)
-            score = 0.0
-            for i in range(NUM_FEATURES):
-                score += weights[i] * features[i]
+            score = _score(state, rules, action, weights, after[0], features)
             if best < 0 or score > best_score:
                 best, best_score = action, score
     return best
@@ -213,6 +220,24 @@ def choose_all(states: Any, rules: Any, legal: Any, weights: Any, actions: Any) 
     for i in range(states.shape[0]):
         table.write_legal_bits(states[i], rules[0], legal)
         actions[i] = best_action(states[i], rules[0], legal, weights)
+
+
+@entry_point
+def score_all(states: Any, rules: Any, weights: Any, scores: Any) -> None:
+    """The score of each action of N states that is legal, all others being NaN.
+
+    Args:
+        states: shape (N,), dtype STATE, none over.
+        rules: shape (1,), dtype RULES.
+        weights: float64 (NUM_FEATURES,).
+        scores: float64 (N, n), 0 where an action is legal, NaN elsewhere; overwritten.
+    """
+    after = np.empty(1, dtype=STATE)
+    features = np.empty(NUM_FEATURES, dtype=np.float64)
+    for i in range(states.shape[0]):
+        for action in range(scores.shape[1]):
+            if scores[i, action] == 0.0:
+                scores[i, action] = _score(states[i], rules[0], action, weights, after[0], features)
 
 
 @entry_point

@@ -12,11 +12,9 @@ from deck_of_spies_env import cards
 from deck_of_spies_env.compiled import entry_point
 from deck_of_spies_env.solitaire import games
 from deck_of_spies_env.solitaire import rules as game
+from deck_of_spies_env.solitaire.afterstates import NUM_COUNTS
 from deck_of_spies_env.solitaire.games import scoring_of
 from deck_of_spies_env.solitaire.rules import STATE, Rules
-
-NUM_COUNTS = cards.NUM_KEY_SPIES + 1
-"""Final numbers of Key Spies, 0-12; a loss by D8 counts as 0."""
 
 GOES_ON = -1
 """Stands for the count of a game that is not over."""

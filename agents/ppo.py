@@ -7,6 +7,7 @@ that are shipped were trained for Key Spies, ``ppo:objective=keys``, and for all
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -46,19 +47,35 @@ class PPOAgent(BatchAgent):
         self, observations: npt.NDArray[np.int8], action_masks: npt.NDArray[np.bool_]
     ) -> Actions:
         """The action of largest probability, in chunks that fit the processor's cache."""
-        with th.inference_mode():
-            chunks = [
-                self._choose_chunk(observations[i : i + _CHUNK], action_masks[i : i + _CHUNK])
-                for i in range(0, len(observations), _CHUNK)
-            ]
-        return np.concatenate(chunks)
+        return self._by_chunks(
+            lambda distribution: distribution.get_actions(deterministic=True),
+            observations,
+            action_masks,
+        )
 
-    def _choose_chunk(
+    def probabilities(
         self, observations: npt.NDArray[np.int8], action_masks: npt.NDArray[np.bool_]
-    ) -> Actions:
-        tensor = th.as_tensor(observations, device=self.policy.device)
-        distribution = self.policy.get_distribution(tensor, action_masks)
-        return distribution.get_actions(deterministic=True).cpu().numpy()
+    ) -> npt.NDArray[np.float32]:
+        """The policy of which the likeliest action is played: float32 (N, n)."""
+        return self._by_chunks(
+            lambda distribution: distribution.distribution.probs, observations, action_masks
+        )
+
+    def _by_chunks(
+        self,
+        read: Callable[[Any], th.Tensor],
+        observations: npt.NDArray[np.int8],
+        action_masks: npt.NDArray[np.bool_],
+    ) -> npt.NDArray[Any]:
+        """What is read off the policy's distributions of actions."""
+        chunks: list[npt.NDArray[Any]] = []
+        with th.inference_mode():
+            for i in range(0, len(observations), _CHUNK):
+                tensor = th.as_tensor(observations[i : i + _CHUNK], device=self.policy.device)
+                masks = action_masks[i : i + _CHUNK]
+                distribution = self.policy.get_distribution(tensor, masks)
+                chunks.append(read(distribution).cpu().numpy())
+        return np.concatenate(chunks)
 
 
 class PPOValue:

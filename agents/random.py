@@ -28,6 +28,12 @@ class RandomAgent(BatchAgent):
         keys = self._rng.random(action_masks.shape)
         return np.where(action_masks, keys, -1.0).argmax(axis=1)
 
+    def probabilities(
+        self, observations: npt.NDArray[np.int8], action_masks: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.float64]:
+        """The same for all legal actions: float64 (N, n), see ProbabilisticAgent."""
+        return action_masks / action_masks.sum(axis=1, keepdims=True)
+
 
 def make(rules: Rules, path: Path | None) -> RandomAgent:
     """The agent; rules and path do not matter."""

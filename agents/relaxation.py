@@ -25,13 +25,13 @@ import numpy as np
 import numpy.typing as npt
 
 from agents import exact_kernels as kernels
-from agents.chance_kernels import begin_draw, end_draw
 from agents.exact import Solution, States, Values, clean_decisions
 from agents.exact_kernels import words_of
 from agents.objectives import GOES_ON
 from deck_of_spies_env import cards
 from deck_of_spies_env.compiled import entry_point, kernel, lowest_bit_index, popcount
 from deck_of_spies_env.solitaire import rules as game
+from deck_of_spies_env.solitaire.chance import begin_draw, end_draw
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from deck_of_spies_env.compiled import entry_point, kernel
-from deck_of_spies_env.random_streams import begin_episode, mix
+from deck_of_spies_env.random_streams import begin_episode
 from deck_of_spies_env.solitaire import actions as table
 from deck_of_spies_env.solitaire import rules as game
+from deck_of_spies_env.solitaire.futures import key_of
 from deck_of_spies_env.solitaire.games import SNAPSHOT, judge_games, play_action
-from deck_of_spies_env.solitaire.observations import PACKED_WORDS, write_packed
 from deck_of_spies_env.solitaire.rollouts import play_out_greedily
 
 WIN_BONUS = 3
@@ -20,18 +20,7 @@ WIN_BONUS = 3
 _AT_ONCE = 64
 """Playouts side by side: few, so that they stay in the processor's first cache."""
 
-_NUM_WORDS = len(PACKED_WORDS)
 _ONE = np.uint64(1)
-
-
-@kernel
-def key_of(state: Any, key: np.uint64) -> np.uint64:
-    """Where the streams of a position's playouts come from: the agent's key and the position."""
-    words = np.empty(_NUM_WORDS, np.uint64)
-    write_packed(state, words)
-    for word in words:
-        key = mix(key ^ word)
-    return key
 
 
 @kernel

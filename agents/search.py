@@ -16,7 +16,6 @@ from it (Grill et al., "Monte-Carlo tree search as regularized policy optimizati
 
 from __future__ import annotations
 
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,10 +24,16 @@ import numpy as np
 import numpy.typing as npt
 
 from agents import AgentError
-from agents.search_kernels import count_futures, list_futures, sample_futures, write_keys
 from deck_of_spies_env.agent import Actions, BatchAgent
-from deck_of_spies_env.compiled import compiling
 from deck_of_spies_env.random_streams import fork_streams
+from deck_of_spies_env.solitaire.futures import (
+    LISTED,
+    compile_futures,
+    count_futures,
+    list_futures,
+    sample_futures,
+    write_keys,
+)
 from deck_of_spies_env.solitaire.games import SNAPSHOT, states_from_recall
 from deck_of_spies_env.solitaire.rules import OVER, STATE, Rules
 
@@ -37,8 +42,6 @@ DEFAULT_PRIOR = {"afterstate": 0.0, "ppo": 0.01}
 MOST_DEPTH = 2
 _INNER_PLAYS, _INNER_SAMPLES = 2, 8
 _POSITIONS_AT_ONCE = 32
-_MOST_LISTED = 4
-"""Futures of a play are listed if there are no more than this many times the first samples."""
 
 
 class ValueFunction(Protocol):
@@ -98,8 +101,8 @@ class LookAhead:
         rows, actions = _most_promising(seeming, self._plays)
         head_start = self._prior * seeming[rows, actions].astype(np.float64)
         worth = np.full(len(states), np.nan)
-        keys = np.zeros(len(states), np.uint64)
-        write_keys(states, self._record["streams"]["key"][0], keys)
+        keys = np.full(len(states), self._record["streams"]["key"][0])
+        write_keys(states, keys)
         means, exact = self._exact_means(states, rows, actions)
         left = np.arange(len(rows))  # the plays that are still in question
         num_taken, samples = 0, self._samples
@@ -143,7 +146,7 @@ class LookAhead:
         work, counts = np.zeros(2, STATE), np.zeros(len(rows), np.int64)
         means, rules = np.zeros(len(rows)), self._rules.record
         count_futures(states, rows, actions, rules, work, counts)
-        exact = counts <= _MOST_LISTED * self._samples
+        exact = counts <= LISTED * self._samples
         if exact.any():
             listed = rows[exact], actions[exact], rules, counts[exact]
             futures = np.zeros(counts[exact].sum(), STATE)
@@ -205,7 +208,7 @@ class SearchAgent(BatchAgent):
         depth: int = DEFAULT_DEPTH,
         prior: float = 0.0,
     ) -> None:
-        _compile()
+        compile_futures()
         self._record = np.zeros(1, dtype=SNAPSHOT)
         if depth == MOST_DEPTH:
             inner = LookAhead(value, rules, _INNER_PLAYS, _INNER_SAMPLES, prior, self._record)
@@ -249,18 +252,6 @@ def _better_half(
     sizes = np.bincount(rows)[rows[order]]
     starts = np.searchsorted(rows[order], rows[order])
     return order[np.arange(len(rows)) - starts < (sizes + 1) // 2]
-
-
-@cache
-def _compile() -> None:
-    """Compile or load the kernels once, safe among processes."""
-    rules, states, record = Rules().record, np.zeros(0, STATE), np.zeros(1, SNAPSHOT)
-    keys, rows = np.zeros(0, np.uint64), np.zeros(0, np.int64)
-    with compiling():
-        write_keys(states, keys.dtype.type(0), keys)
-        sample_futures(states, keys, rows, rows, rules, 0, record, np.zeros((0, 1), STATE))
-        count_futures(states, rows, rows, rules, np.zeros(2, STATE), rows)
-        list_futures(states, rows, rows, rules, rows, record, np.zeros(2, STATE), states)
 
 
 def make(

@@ -51,6 +51,40 @@ class CompiledAgent(Agent, Protocol):
     compiled_policy: str | Callable[..., Any]
 
 
+@runtime_checkable
+class ProbabilisticAgent(Agent, Protocol):
+    """An agent that can tell how likely it finds each action."""
+
+    def probabilities(
+        self, observations: npt.NDArray[np.int8], action_masks: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.floating[Any]]:
+        """Its policy, float (N, n): rows add up to 1, illegal actions have 0.
+
+        ``act`` may still always take the likeliest.
+
+        Args:
+            observations: int8 (N, d).
+            action_masks: bool (N, n), none without a legal action.
+        """
+        ...
+
+
+@runtime_checkable
+class ValuingAgent(Agent, Protocol):
+    """An agent that puts a value of its own on each action, and chooses by it."""
+
+    def values(
+        self, observations: npt.NDArray[np.int8], action_masks: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.floating[Any]]:
+        """Its values, float (N, n), NaN for illegal actions; their unit is the agent's own.
+
+        Args:
+            observations: int8 (N, d).
+            action_masks: bool (N, n), none without a legal action.
+        """
+        ...
+
+
 class BatchAgent(ABC):
     """Base of agents that choose for a batch; one game is a batch of one.
 

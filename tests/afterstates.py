@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from conftest import ALL_CARDS, RANKS, SUITS, position
 
-from agents.afterstate_kernels import Network
 from deck_of_spies_env import cards
+from deck_of_spies_env.solitaire.afterstates import Network
 from deck_of_spies_env.solitaire.games import Games
 from deck_of_spies_env.solitaire.rules import NO_SPY, PHASES
 

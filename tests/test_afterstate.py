@@ -28,9 +28,7 @@ from safetensors.numpy import load_file, save_file
 
 from agents import AgentError, make_agent
 from agents.afterstate import AfterstateAgent
-from agents.afterstate_kernels import Network
 from agents.afterstate_network import (
-    AfterstateValue,
     load_network,
     random_weights,
     save_network,
@@ -40,6 +38,7 @@ from deck_of_spies_env import Rules, cards
 from deck_of_spies_env.evaluation.matches import play_deals
 from deck_of_spies_env.evaluation.seeds import deal_seeds
 from deck_of_spies_env.solitaire.actions import action_table
+from deck_of_spies_env.solitaire.afterstates import AfterstateValue, Network
 from deck_of_spies_env.solitaire.games import states_from_recall
 
 MADE: dict[str, Any] = {"objective": "win", "seed": 3, "timesteps": 12}

@@ -20,12 +20,12 @@ from agents import AgentError, make_agent
 from agents.afterstate_network import random_weights, save_network
 from agents.ppo import PPOValue, value_function
 from agents.search import SearchAgent
-from agents.search_kernels import sample_futures, write_keys
 from deck_of_spies_env import Rules, cards
 from deck_of_spies_env.evaluation.matches import play_deals
 from deck_of_spies_env.evaluation.seeds import deal_seeds
 from deck_of_spies_env.random_streams import fork_streams
 from deck_of_spies_env.solitaire.env import DeckOfSpiesEnv
+from deck_of_spies_env.solitaire.futures import sample_futures, write_keys
 from deck_of_spies_env.solitaire.games import (
     SNAPSHOT,
     recall_of_states,
@@ -54,8 +54,8 @@ def futures_of(
     """What follows some plays of some positions, shape (plays, count)."""
     records = np.zeros(1, SNAPSHOT)
     records["streams"] = fork_streams(seed, 1)
-    keys = np.zeros(len(states), np.uint64)
-    write_keys(states, records["streams"]["key"][0], keys)
+    keys = np.full(len(states), records["streams"]["key"][0])
+    write_keys(states, keys)
     futures = np.zeros((len(rows), count), STATE)
     sample_futures(
         *(states, keys, np.array(rows), np.array(actions), Rules().record),

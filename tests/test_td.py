@@ -21,8 +21,8 @@ from scipy import stats
 
 import train
 from agents import AgentError, make_agent
-from agents.afterstate_kernels import Network, self_play, write_targets
-from agents.afterstate_network import AfterstateValue, random_weights, scratch_for
+from agents.afterstate_kernels import self_play, write_targets
+from agents.afterstate_network import random_weights
 from agents.objectives import utility_of
 from agents.training.config import ConfigError, TrainConfig, read_command_line
 from agents.training.judging import Judge
@@ -31,6 +31,7 @@ from agents.training.td import AfterstateLearner
 from deck_of_spies_env import Rules
 from deck_of_spies_env.evaluation.matches import play_deals
 from deck_of_spies_env.evaluation.seeds import deal_seeds
+from deck_of_spies_env.solitaire.afterstates import AfterstateValue, Network, scratch_for
 from deck_of_spies_env.solitaire.games import Games
 from deck_of_spies_env.solitaire.rollouts import deal_snapshots, fork_snapshots
 from deck_of_spies_env.solitaire.rules import STATE, standard_start

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import pytest
 
-from agents.vectors import LANES, add_rows, exponentials
+from deck_of_spies_env.vectors import LANES, add_rows, exponentials
 
 NUM_ROWS = 64
 UNIT_ROUNDOFF = float(np.finfo(np.float32).eps) / 2

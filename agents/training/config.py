@@ -17,13 +17,13 @@ from typing import Any, Literal, NoReturn
 from jsonargparse import ActionConfigFile, ArgumentParser  # pyright: ignore[reportPrivateImportUsage]
 
 from agents.model_files import AFTERSTATE_SUFFIX, PPO_SUFFIX
-from agents.vectors import LANES
 from deck_of_spies_env import ENV_IDS
 from deck_of_spies_env.integrations.sb3_skirmish import SHAPINGS
 from deck_of_spies_env.skirmish.bots import BOTS
 from deck_of_spies_env.skirmish.rules import Rules as SkirmishRules
 from deck_of_spies_env.solitaire.games import scoring_of
 from deck_of_spies_env.solitaire.rules import Rules
+from deck_of_spies_env.vectors import LANES
 
 SKIRMISH_ID = "Skirmish-v0"
 _MOST_DEALS = 10_000_000

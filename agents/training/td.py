@@ -20,20 +20,24 @@ from torch.nn.functional import embedding_bag
 
 from agents import afterstate_kernels as kernels
 from agents.afterstate import AfterstateAgent
-from agents.afterstate_kernels import MOST_ENTRIES, Network
 from agents.afterstate_network import (
-    AfterstateValue,
     load_network,
     random_weights,
     save_network,
-    scratch_for,
 )
-from agents.objectives import NUM_COUNTS, utility_of
+from agents.objectives import utility_of
 from agents.training.config import TrainConfig
 from agents.training.judging import AnyScore, Judge, ProgressBar
 from agents.training.runs import RunDirectory
 from deck_of_spies_env.compiled import compiling
 from deck_of_spies_env.evaluation.seeds import deal_seeds
+from deck_of_spies_env.solitaire.afterstates import (
+    MOST_ENTRIES,
+    NUM_COUNTS,
+    AfterstateValue,
+    Network,
+    scratch_for,
+)
 from deck_of_spies_env.solitaire.games import SNAPSHOT
 from deck_of_spies_env.solitaire.rollouts import deal_snapshots
 from deck_of_spies_env.solitaire.rules import STATE, Rules, standard_start
