@@ -8,13 +8,11 @@ intrigue --deals 1000``.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -23,7 +21,7 @@ from agents import REGISTRY, AgentError, make_agent
 from agents.skirmish import REGISTRY as SKIRMISH_REGISTRY
 from agents.skirmish import make_skirmish_agent
 from deck_of_spies_env.agent import Agent
-from deck_of_spies_env.commands import INTERRUPTED, OneLineParser, at_least_one
+from deck_of_spies_env.commands import INTERRUPTED, OneLineParser, at_least_one, rules_from
 from deck_of_spies_env.evaluation.matches import MatchResult, play_deals
 from deck_of_spies_env.evaluation.reports import Report, make_report, print_report, to_json
 from deck_of_spies_env.evaluation.seeds import agent_seed, deal_seeds
@@ -189,27 +187,6 @@ def agent_for(spec: str, make: Callable[[str], Agent]) -> Agent:
         return make(spec)
     except ModuleNotFoundError as error:
         raise AgentError(f"agent {spec!r} needs {error.name}, which is not installed") from error
-
-
-def rules_from(written: Sequence[str]) -> Any:
-    """Fields of a rule set from ``key=value`` pairs with values in JSON, or from one JSON object.
-
-    Raises:
-        ValueError: neither of them.
-    """
-    if len(written) == 1 and "=" not in written[0]:
-        return _parsed_json(written[0])
-    pairs = [text.partition("=") for text in written]
-    return {name: _parsed_json(value) for name, _, value in pairs}
-
-
-def _parsed_json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(
-            f"rules: can't read {text!r}: write KEY=VALUE with a value in JSON, texts in quotes"
-        ) from error
 
 
 def command_line() -> OneLineParser:

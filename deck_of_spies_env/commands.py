@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from deck_of_spies_env.files import check_writable
 
@@ -67,3 +68,24 @@ def writable_file(text: str) -> Path:
     except OSError as error:
         raise argparse.ArgumentTypeError(f"can't write {text!r}: {error.strerror}") from error
     return Path(text)
+
+
+def rules_from(written: Sequence[str]) -> Any:
+    """Fields of a rule set from ``key=value`` pairs with values in JSON, or from one JSON object.
+
+    Raises:
+        ValueError: neither of them.
+    """
+    if len(written) == 1 and "=" not in written[0]:
+        return _parsed_json(written[0])
+    pairs = [text.partition("=") for text in written]
+    return {name: _parsed_json(value) for name, _, value in pairs}
+
+
+def _parsed_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"rules: can't read {text!r}: write KEY=VALUE with a value in JSON, texts in quotes"
+        ) from error

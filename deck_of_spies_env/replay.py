@@ -17,6 +17,7 @@ from deck_of_spies_env.records import (
     read_records,
     replay,
 )
+from deck_of_spies_env.terminal import print_table
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,7 +69,7 @@ def show_file(path: str, number: int | None, *, list_only: bool, wait: bool) -> 
             continue
         texts = [heading(num_games, record)] if list_only else list(texts_of(num_games, record))
         for text in texts:
-            print(text)
+            print_table(f"{text}\n")
             if wait and not sys.stdin.readline():
                 return
         if number is not None:

@@ -86,7 +86,7 @@ def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     tops = {name.split("/")[0] for name in names}
     [information] = tops - {PACKAGE}
     assert re.fullmatch(rf"{PACKAGE}-[\w.]+\.dist-info", information)
-    kept = (".py", "/py.typed", "/METADATA", "/WHEEL", "/RECORD", "/licenses/LICENSE")
+    kept = (".py", "/py.typed", "/play.tcss", "/METADATA", "/WHEEL", "/RECORD", "/licenses/LICENSE")
     assert [name for name in names if not name.endswith(kept)] == []
     sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / PACKAGE).rglob("*.py")}
     assert {name for name in names if name.endswith(".py")} == sources

@@ -109,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"deals must be at least 1, got {options.deals}")
     try:
         check_writable(options.out)
-        path = model_file(options.model, AFTERSTATE_SUFFIX)
+        path = model_file(options.model, AFTERSTATE_SUFFIX, [SHIPPED])
         network, made = load_network(path, Rules())
     except OSError as error:
         parser.error(f"can't write {options.out}: {error.strerror}")

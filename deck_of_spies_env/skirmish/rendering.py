@@ -174,15 +174,26 @@ def _last_step_in_words(
         guilty = [seat for seat in seats if offenders >> seat & 1]
         return [f"seat {seat}: illegal action {actions[seat]}" for seat in guilty], ""
     acted = [seat for seat in seats if actions[seat] != WAIT]
-    texts = [f"seat {seat}: {_rank_in_words(decode(int(actions[seat])))}" for seat in acted]
+    texts = [f"seat {seat}: {rank_in_words(decode(int(actions[seat])))}" for seat in acted]
     if after["phase"] == game.WAR:
         return texts, "War"
+    winner = pot_winner(before, after)
+    return texts, "all burns" if winner is None else f"seat {winner} takes the pot"
+
+
+def pot_winner(before: Any, after: Any) -> int | None:
+    """The seat that took the pot in a step, None if all burned or a War began.
+
+    Args:
+        before, after: the positions, records of dtype STATE.
+    """
     # Cards leave a seat in a step, or burn; only whoever takes the pot has more than before.
-    winner = [seat for seat in seats if _num_held(after, seat) > _num_held(before, seat)]
-    return texts, f"seat {winner[0]} takes the pot" if winner else "all burns"
+    seats = range(game.MAX_PLAYERS)
+    return next((s for s in seats if _num_held(after, s) > _num_held(before, s)), None)
 
 
-def _rank_in_words(rank: str) -> str:
+def rank_in_words(rank: str) -> str:
+    """A rank for people: ``T`` -> ``10``, ``*`` -> ``Joker``."""
     return {"T": "10", JOKER_TEXT: "Joker"}.get(rank, rank)
 
 
@@ -274,7 +285,7 @@ def _note(zones: dict[str, Any], player: int, endings: Sequence[Mapping[str, Any
         return "waits"
     if not visible:
         return "commits"
-    ranks = dict.fromkeys(_rank_in_words(card[0]) for card in zones["hand"][player])
+    ranks = dict.fromkeys(rank_in_words(card[0]) for card in zones["hand"][player])
     return "may play " + ", ".join(ranks)
 
 

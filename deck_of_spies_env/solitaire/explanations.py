@@ -26,10 +26,16 @@ def why_illegal(state: Any, rules: Rules, action: int) -> str:
             return f"action {action} is illegal: the game is over, reset first"
         return str(error)
     text = " ".join((named.kind, *named.cards))
-    return f"action {action} ({text}) is illegal: {_reason(state, named)}"
+    return f"action {action} ({text}) is illegal: {reason_against(state, named)}"
 
 
-def _reason(state: Any, action: Action) -> str:
+def reason_against(state: Any, action: Action) -> str:
+    """The rule that forbids an action, without a full stop.
+
+    Args:
+        state: record of dtype STATE.
+        action: one that is not legal in this state.
+    """
     if state["phase"] == game.OVER:
         return "the game is over, reset first"
     in_retire_phase = state["phase"] == game.RETIRE
