@@ -163,6 +163,8 @@ def look_up(
     Raises:
         AgentError: as of make_agent.
     """
+    if not isinstance(spec, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise AgentError(f"an agent is named by a text, got {spec!r}")
     name, separator, rest = _split(spec)
     if name not in registry:
         raise AgentError(f"unknown agent {name!r}; there are {', '.join(registry)}")

@@ -17,15 +17,15 @@ from agents import MODELS
 from agents.afterstate_network import load_network
 from agents.model_files import AFTERSTATE_SUFFIX, model_file
 from agents.objectives import utility_of
-from deck_of_spies_env.agent import Actions, BatchAgent
+from agents.positions import PositionAgent
+from deck_of_spies_env.agent import Actions
 from deck_of_spies_env.solitaire.afterstates import AfterstateValue
-from deck_of_spies_env.solitaire.games import states_from_recall
 from deck_of_spies_env.solitaire.rules import Rules
 
 SHIPPED = MODELS / f"afterstate{AFTERSTATE_SUFFIX}"
 
 
-class AfterstateAgent(BatchAgent):
+class AfterstateAgent(PositionAgent):
     """The legal play of largest expected utility, from ``recall`` observations.
 
     Args:
@@ -33,19 +33,20 @@ class AfterstateAgent(BatchAgent):
     """
 
     def __init__(self, value: AfterstateValue) -> None:
+        super().__init__(value.rules)
         self.value = value
 
     def choose(
         self, observations: npt.NDArray[np.int8], action_masks: npt.NDArray[np.bool_]
     ) -> Actions:
         """The best action of each position; ties go to the lower index."""
-        return self.value.play_values(states_from_recall(observations))[1]
+        return self.value.play_values(self.positions(observations))[1]
 
     def values(
         self, observations: npt.NDArray[np.int8], action_masks: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.float32]:
         """Expected utility of each play: float32 (N, n), NaN if illegal, see ValuingAgent."""
-        values = self.value.play_values(states_from_recall(observations))[0]
+        values = self.value.play_values(self.positions(observations))[0]
         return np.where(action_masks, values, np.float32(np.nan))
 
 

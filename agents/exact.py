@@ -21,14 +21,14 @@ import numpy.typing as npt
 from agents import exact_kernels as kernels
 from agents.exact_kernels import DRAW, words_of
 from agents.objectives import GOES_ON, payments_of, write_counts
-from deck_of_spies_env.agent import Actions, Agent, BatchAgent
+from agents.positions import PositionAgent
+from deck_of_spies_env.agent import Actions, Agent
 from deck_of_spies_env.checks import check_count
 from deck_of_spies_env.solitaire import rules as game
 from deck_of_spies_env.solitaire.actions import action_table
 from deck_of_spies_env.solitaire.games import (
     OBJECTIVES,
     recall_of_states,
-    states_from_recall,
 )
 from deck_of_spies_env.solitaire.positions import check_states
 from deck_of_spies_env.solitaire.rules import STATE, Rules
@@ -273,7 +273,7 @@ def solve(
     return Solution(starts, Rules.of(rules), objectives, check_count("max_states", max_states))
 
 
-class ExactAgent(BatchAgent):
+class ExactAgent(PositionAgent):
     """The best play of a solution, for one of its objectives; of equal actions the first.
 
     Args:
@@ -289,6 +289,7 @@ class ExactAgent(BatchAgent):
             raise ValueError(
                 f"objective must be an index into {solution.objectives}, got {objective!r}"
             )
+        super().__init__(solution.rules)
         self._solution, self._objective = solution, objective
 
     def choose(
@@ -299,7 +300,7 @@ class ExactAgent(BatchAgent):
         Raises:
             ValueError: a position that can't follow those that were solved.
         """
-        values = self._solution.action_values(states_from_recall(observations))
+        values = self._solution.action_values(self.positions(observations))
         return np.nanargmax(values[:, :, self._objective], axis=1)
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from deck_of_spies_env.agent import Actions, BatchAgent
-from deck_of_spies_env.solitaire.games import states_from_recall
+from agents.positions import PositionAgent
+from deck_of_spies_env.agent import Actions
 from deck_of_spies_env.solitaire.policies import greedy_actions
 from deck_of_spies_env.solitaire.rules import Rules
 
 
-class GreedyAgent(BatchAgent):
+class GreedyAgent(PositionAgent):
     """Greedy play from ``recall`` observations.
 
     Args:
@@ -26,14 +26,11 @@ class GreedyAgent(BatchAgent):
 
     compiled_policy = "greedy"
 
-    def __init__(self, rules: Rules) -> None:
-        self._rules = rules
-
     def choose(
         self, observations: npt.NDArray[np.int8], action_masks: npt.NDArray[np.bool_]
     ) -> Actions:
         """The greedy action of each position."""
-        return greedy_actions(states_from_recall(observations), self._rules)
+        return greedy_actions(self.positions(observations), self.rules)
 
 
 def make(rules: Rules, path: Path | None) -> GreedyAgent:

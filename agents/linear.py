@@ -21,9 +21,10 @@ import numpy.typing as npt
 from agents import MODELS, AgentError
 from agents.linear_features import FEATURES, best_action, choose_all, score_all
 from agents.model_files import ENV_VERSION
-from deck_of_spies_env.agent import Actions, BatchAgent
+from agents.positions import PositionAgent
+from deck_of_spies_env.agent import Actions
 from deck_of_spies_env.files import write_text_atomically
-from deck_of_spies_env.solitaire.games import compile_engine, states_from_recall
+from deck_of_spies_env.solitaire.games import compile_engine
 from deck_of_spies_env.solitaire.policies import legal_words
 from deck_of_spies_env.solitaire.rules import Rules
 
@@ -31,7 +32,7 @@ FORMAT = 1
 SHIPPED = MODELS / "linear.json"
 
 
-class LinearAgent(BatchAgent):
+class LinearAgent(PositionAgent):
     """Play by a weighted sum of features, from ``recall`` observations.
 
     Args:
@@ -40,7 +41,7 @@ class LinearAgent(BatchAgent):
     """
 
     def __init__(self, rules: Rules, weights: tuple[float, ...]) -> None:
-        self._rules = rules
+        super().__init__(rules)
         self._weights = np.array(weights)
         self.compiled_policy = _policy(weights)
 
@@ -48,9 +49,9 @@ class LinearAgent(BatchAgent):
         self, observations: npt.NDArray[np.int8], action_masks: npt.NDArray[np.bool_]
     ) -> Actions:
         """The play of the highest score in each position."""
-        states = states_from_recall(observations)
+        states = self.positions(observations)
         actions = np.zeros(len(states), dtype=np.int64)
-        choose_all(states, self._rules.record, legal_words(self._rules), self._weights, actions)
+        choose_all(states, self.rules.record, legal_words(self.rules), self._weights, actions)
         return actions
 
     def values(
@@ -58,7 +59,7 @@ class LinearAgent(BatchAgent):
     ) -> npt.NDArray[np.float64]:
         """The score of each play: float64 (N, n), NaN if illegal, see ValuingAgent."""
         scores = np.where(action_masks, 0.0, np.nan)
-        score_all(states_from_recall(observations), self._rules.record, self._weights, scores)
+        score_all(self.positions(observations), self.rules.record, self._weights, scores)
         return scores
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from agents import AgentError
 
@@ -38,3 +39,8 @@ def model_file(path: Path, suffix: str, shipped: Iterable[Path]) -> Path:
         if (path / name).is_file():
             return path / name
     raise AgentError(f"no model in {path}: expected {' or '.join(names)}; shipped models: {known}")
+
+
+def widths_of(policy: Any) -> tuple[int, int]:
+    """How many entries of observations and how many actions an SB3 policy was made for."""
+    return policy.observation_space.shape[0], int(policy.action_space.n)

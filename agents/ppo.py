@@ -17,7 +17,7 @@ import torch as th
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 
 from agents import MODELS, AgentError
-from agents.model_files import PPO_SUFFIX, model_file
+from agents.model_files import PPO_SUFFIX, model_file, widths_of
 from agents.objectives import utility_of, write_counts
 from agents.training.models import load_policy
 from deck_of_spies_env.agent import Actions, BatchAgent
@@ -38,10 +38,12 @@ class PPOAgent(BatchAgent):
 
     Args:
         policy: an sb3-contrib policy with action masks.
+        rules: the rule set that it was trained for, None if that is not known.
     """
 
-    def __init__(self, policy: MaskableActorCriticPolicy) -> None:
-        self.policy = policy
+    def __init__(self, policy: MaskableActorCriticPolicy, rules: Rules | None = None) -> None:
+        self.policy, self.rules = policy, rules
+        self.widths = widths_of(policy)
 
     def choose(
         self, observations: npt.NDArray[np.int8], action_masks: npt.NDArray[np.bool_]
@@ -129,7 +131,7 @@ def make(rules: Rules, path: Path | None, objective: str | None = None) -> PPOAg
     Raises:
         AgentError: no model there, one of another version or rule set, or an objective with a path.
     """
-    return PPOAgent(_load(rules, path, objective)[0])
+    return PPOAgent(_load(rules, path, objective)[0], rules)
 
 
 def value_function(rules: Rules, path: Path | None, objective: str | None = None) -> PPOValue:

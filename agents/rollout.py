@@ -20,19 +20,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from agents.positions import PositionAgent
 from agents.rollout_kernels import choose_by_playouts
-from deck_of_spies_env.agent import Actions, BatchAgent
+from deck_of_spies_env.agent import Actions
 from deck_of_spies_env.checks import check_count
 from deck_of_spies_env.compiled import compiling
 from deck_of_spies_env.random_streams import fork_streams
 from deck_of_spies_env.solitaire.actions import action_table
-from deck_of_spies_env.solitaire.games import SNAPSHOT, states_from_recall
+from deck_of_spies_env.solitaire.games import SNAPSHOT
 from deck_of_spies_env.solitaire.rules import Rules
 
 DEFAULT_BUDGET = 64
 
 
-class RolloutAgent(BatchAgent):
+class RolloutAgent(PositionAgent):
     """Flat Monte Carlo from ``recall`` observations.
 
     Args:
@@ -44,7 +45,8 @@ class RolloutAgent(BatchAgent):
     """
 
     def __init__(self, rules: Rules, budget: int = DEFAULT_BUDGET) -> None:
-        self._rules, self._budget = rules, check_count("budget", budget)
+        super().__init__(rules)
+        self._budget = check_count("budget", budget)
         self.reset(0)
 
     def reset(self, seed: int) -> None:
@@ -60,10 +62,10 @@ class RolloutAgent(BatchAgent):
     ) -> Actions:
         """The action of each position that did best in its playouts."""
         positions = np.zeros(len(observations), dtype=SNAPSHOT)
-        positions["state"] = states_from_recall(observations)
+        positions["state"] = self.positions(observations)
         positions["streams"] = self._streams
         _compile()
-        return _chosen(positions, self._rules, self._budget)
+        return _chosen(positions, self.rules, self._budget)
 
 
 def _chosen(positions: npt.NDArray[Any], rules: Rules, budget: int) -> Actions:

@@ -24,7 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from agents import AgentError
-from deck_of_spies_env.agent import Actions, BatchAgent
+from agents.positions import PositionAgent
+from deck_of_spies_env.agent import Actions
 from deck_of_spies_env.random_streams import fork_streams
 from deck_of_spies_env.solitaire.futures import (
     LISTED,
@@ -34,7 +35,7 @@ from deck_of_spies_env.solitaire.futures import (
     sample_futures,
     write_keys,
 )
-from deck_of_spies_env.solitaire.games import SNAPSHOT, states_from_recall
+from deck_of_spies_env.solitaire.games import SNAPSHOT
 from deck_of_spies_env.solitaire.rules import OVER, STATE, Rules
 
 DEFAULT_PLAYS, DEFAULT_SAMPLES, DEFAULT_DEPTH = 3, 16, 1
@@ -186,7 +187,7 @@ class Deeper:
         return values.astype(np.float32)
 
 
-class SearchAgent(BatchAgent):
+class SearchAgent(PositionAgent):
     """Chance look-ahead from ``recall`` observations.
 
     Args:
@@ -208,6 +209,7 @@ class SearchAgent(BatchAgent):
         depth: int = DEFAULT_DEPTH,
         prior: float = 0.0,
     ) -> None:
+        super().__init__(rules)
         compile_futures()
         self._record = np.zeros(1, dtype=SNAPSHOT)
         if depth == MOST_DEPTH:
@@ -228,7 +230,7 @@ class SearchAgent(BatchAgent):
         self, observations: npt.NDArray[np.int8], action_masks: npt.NDArray[np.bool_]
     ) -> Actions:
         """The action of each position with the best futures."""
-        states = states_from_recall(observations)
+        states = self.positions(observations)
         parts = np.split(states, range(_POSITIONS_AT_ONCE, len(states), _POSITIONS_AT_ONCE))
         return np.concatenate([self._look_ahead.best(part)[0] for part in parts])
 

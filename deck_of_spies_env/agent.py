@@ -90,7 +90,14 @@ class BatchAgent(ABC):
 
     Subclasses implement :meth:`choose`. An agent refuses to act without a mask, or on a mask that
     allows nothing: sb3-contrib, for one, would pick uniformly among illegal actions.
+
+    Attributes:
+        rules: the rule set that the agent was made for, None for any; matches by another refuse it.
+        widths: how many entries of observations and how many actions it was made for, None for any.
     """
+
+    rules: Any = None
+    widths: tuple[int, int] | None = None
 
     def reset(self, seed: int) -> None:  # noqa: B027 -- a default, not a duty
         """Start anew with a seed; agents that leave nothing to chance have nothing to do."""
@@ -107,9 +114,16 @@ class BatchAgent(ABC):
         """Choose an action, see :class:`Agent`.
 
         Raises:
-            ValueError: no mask, a mask of another batch, or one that allows no action.
+            ValueError: no mask, a mask of another batch, one that allows no action, or widths that
+                the agent was not made for.
         """
         observations, masks = checked_batch(observation, action_mask)
+        found = observations.shape[1], masks.shape[1]
+        if self.widths is not None and found != self.widths:
+            raise ValueError(
+                f"the agent was made for observations of {self.widths[0]} entries and masks of "
+                f"{self.widths[1]} actions, got {found[0]} and {found[1]}"
+            )
         actions = self.choose(observations, masks)
         return actions if np.ndim(observation) == 2 else np.int64(actions[0])
 
@@ -134,3 +148,20 @@ def checked_batch(
     if masks.shape[1] == 0 or not masks.any(axis=1).all():
         raise ValueError("the action mask allows no action: is the episode over?")
     return observations, masks
+
+
+def check_agent(agent: object, rules: object) -> None:
+    """Refuse what is no agent, and an agent that was made for other rules than are played.
+
+    Args:
+        agent: anything; an agent without an attribute ``rules``, or with None, plays by all.
+        rules: the rule set of the game.
+
+    Raises:
+        ValueError: see above; the message says what would be right.
+    """
+    if isinstance(agent, type) or not isinstance(agent, Agent):
+        raise ValueError(f"an agent needs the methods reset and act, got {agent!r}")
+    made_for = getattr(agent, "rules", None)
+    if isinstance(made_for, type(rules)) and made_for != rules:
+        raise ValueError(f"the agent was made for {made_for}, this game is played by {rules}")

@@ -12,10 +12,14 @@ from conftest import new_env, position
 import agents
 from agents import REGISTRY, AgentError, make_agent
 from agents.afterstate_network import random_weights, save_network
+from agents.skirmish import make_skirmish_agent
 from deck_of_spies_env import Rules
 from deck_of_spies_env.agent import Agent, BatchAgent
 from deck_of_spies_env.evaluation.matches import play_deals
 from deck_of_spies_env.evaluation.seeds import agent_seed, deal_seeds
+from deck_of_spies_env.evaluation.tables import play_tables
+from deck_of_spies_env.skirmish.rules import Rules as SkirmishRules
+from deck_of_spies_env.solitaire.actions import action_table
 from deck_of_spies_env.solitaire.env import DeckOfSpiesEnv
 
 SIMPLE = ("random", "greedy", "linear")
@@ -266,3 +270,73 @@ def test_random_play_hardly_ever_wins() -> None:
     agent.reset(agent_seed(0))
     wins = play_deals(agent, deal_seeds("select", 0, 4000)).wins
     assert wins.mean() < 0.002
+
+
+SPECS = ["greedy", "linear", "rollout:budget=1", "afterstate", "ppo", "search:samples=4"]
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_an_agent_refuses_what_it_was_not_made_for(spec: str) -> None:
+    """Other widths, and numbers that are no observation of any position."""
+    agent = make_agent(spec)
+    observation, info = DeckOfSpiesEnv().reset(seed=0)
+    rows, masks = np.tile(observation, (3, 1)), np.tile(info["action_mask"], (3, 1))
+    agent.act(rows, masks)
+    for wrong in (
+        (rows[:, :300], masks),
+        (np.tile(rows, 2), masks),
+        (rows, masks[:, :60]),
+        (rows, np.ones((3, action_table(6).num_actions), np.int8)),
+    ):
+        with pytest.raises(ValueError, match="was made for observations of 367 entries"):
+            agent.act(*wrong)
+    if spec == "ppo":
+        return  # a network takes any numbers
+    random = np.random.default_rng(0)
+    for values in (np.ones_like(rows), np.zeros_like(rows), random.integers(-128, 128, rows.shape)):
+        with pytest.raises(ValueError, match="no recall observation of a game"):
+            agent.act(values, np.ones_like(masks))
+
+
+@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize(
+    "changed", [{"hand_size": 6}, {"idle_ace": False}, {"key_spies_to_win": 12}]
+)
+def test_a_match_by_other_rules_is_refused(spec: str, changed: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="the agent was made for Rules"):
+        play_deals(make_agent(spec), deal_seeds("select", 0, 2), rules=Rules(**changed))
+
+
+def test_a_match_of_skirmish_by_other_rules_is_refused() -> None:
+    agent = make_skirmish_agent("ppo", 2)
+    seeds = deal_seeds("select", 0, 2)
+    with pytest.raises(ValueError, match="the agent was made for Rules"):
+        play_tables([agent] * 2, seeds, rules=SkirmishRules(max_rounds=20))
+    with pytest.raises(ValueError, match="was made for observations"):
+        play_tables([agent] * 3, seeds)
+
+
+@pytest.mark.parametrize(
+    "agent", ["greedy", None, BatchAgent, lambda observation, mask: 0], ids=str
+)
+def test_what_is_no_agent_is_refused(agent: Any) -> None:
+    seeds = deal_seeds("select", 0, 2)
+    for play in (lambda: play_deals(agent, seeds), lambda: play_tables([agent] * 2, seeds)):
+        with pytest.raises(ValueError, match="an agent needs the methods reset and act"):
+            play()
+
+
+def test_seeds_may_be_an_array() -> None:
+    agent = make_agent("greedy")
+    by_list = play_deals(agent, [3, 4, 5])
+    for seeds in (np.arange(3, 6), (3, 4, 5), range(3, 6)):
+        assert (play_deals(agent, seeds).key_spies == by_list.key_spies).all()
+    with pytest.raises(ValueError, match="at least one deal"):
+        play_deals(agent, np.zeros(0, np.int64))
+
+
+@pytest.mark.parametrize("spec", [None, 5, ["ppo"]], ids=repr)
+def test_what_is_no_text_names_no_agent(spec: Any) -> None:
+    for make in (make_agent, make_skirmish_agent):
+        with pytest.raises(AgentError, match="an agent is named by a text"):
+            make(spec)

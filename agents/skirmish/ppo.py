@@ -16,7 +16,7 @@ import torch as th
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 
 from agents import MODELS, AgentError
-from agents.model_files import PPO_SUFFIX, model_file
+from agents.model_files import PPO_SUFFIX, model_file, widths_of
 from agents.skirmish.planning import drawn_from
 from agents.skirmish.uniforms import uniforms_of
 from agents.training.models import load_skirmish_policy
@@ -35,11 +35,19 @@ class SkirmishPPOAgent(BatchAgent):
 
     Args:
         policy: an sb3-contrib policy with action masks.
+        rules: the rule set that it was trained for, None if that is not known.
         greedy: take the likeliest action instead of drawing one.
     """
 
-    def __init__(self, policy: MaskableActorCriticPolicy, *, greedy: bool = False) -> None:
-        self.policy = policy
+    def __init__(
+        self,
+        policy: MaskableActorCriticPolicy,
+        rules: Rules | None = None,
+        *,
+        greedy: bool = False,
+    ) -> None:
+        self.policy, self.rules = policy, rules
+        self.widths = widths_of(policy)
         self._greedy = greedy
         self._seed = 0
 
@@ -97,4 +105,5 @@ def make(rules: Rules, path: Path | None, num_players: int, mode: bool = False) 
     if path is None and not SHIPPED[num_players].is_file():
         raise AgentError(f"no ppo is shipped for {num_players} players of Skirmish: give a path")
     file = model_file(path or SHIPPED[num_players], PPO_SUFFIX, SHIPPED.values())
-    return SkirmishPPOAgent(load_skirmish_policy(file, num_players, rules)[0], greedy=mode)
+    policy, _ = load_skirmish_policy(file, num_players, rules)
+    return SkirmishPPOAgent(policy, rules, greedy=mode)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deck_of_spies_env.agent import Agent, CompiledAgent
+from deck_of_spies_env.agent import Agent, CompiledAgent, check_agent
 from deck_of_spies_env.solitaire.actions import Action, IllegalActionError
 from deck_of_spies_env.solitaire.explanations import why_illegal
 from deck_of_spies_env.solitaire.games import Games, compile_engine
@@ -136,8 +136,9 @@ def play_deals(
             start.
         IllegalActionError: the agent did not return one legal action for each game.
     """
-    if not seeds:
+    if not len(seeds):
         raise ValueError("there must be at least one deal to play")
+    check_agent(agent, Rules.of(rules))
     if batch_size < 1:
         raise ValueError(f"the batch size must be at least 1, got {batch_size}")
     if on_game is not None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deck_of_spies_env.agent import Agent
+from deck_of_spies_env.agent import Agent, check_agent
 from deck_of_spies_env.errors import IllegalActionError
 from deck_of_spies_env.skirmish.actions import NUM_ACTIONS, WAIT, decode, why_illegal
 from deck_of_spies_env.skirmish.games import Games, compile_engine
@@ -103,8 +103,10 @@ def play_tables(
             start.
         IllegalActionError: an agent did not return one legal action for each seat.
     """
-    if not seeds:
+    if not len(seeds):
         raise ValueError("there must be at least one deal to play")
+    for agent in agents:
+        check_agent(agent, Rules.of(rules))
     if batch_size < 1:
         raise ValueError(f"the batch size must be at least 1, got {batch_size}")
     n, num_deals = len(agents), len(seeds)
