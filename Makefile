@@ -15,8 +15,9 @@ DEMO_DEALS ?= 4000
 RUN ?= runs/deck_of_spies
 BENCH_STAMP := $(VENV)/.bench-installed
 BENCH_ARGS ?=
+TEST_ARGS ?= -n 2 --dist loadfile
 
-.PHONY: help install demo test check format train judge judge-skirmish bench strength ablation optimality wheel-test clean
+.PHONY: help install demo test check format train judge judge-skirmish ladder bench strength ablation optimality wheel-test clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -35,7 +36,7 @@ demo: install  ## train a small agent, then judge it beside the shipped one and 
 	$(BIN)/python evaluate.py --agents ppo=$(DEMO_RUN) ppo greedy random --deals $(DEMO_DEALS)
 
 test: install  ## run the tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(TEST_ARGS)
 
 check: install  ## formatting, lint, types and the direction of imports
 	$(BIN)/ruff format --check .
@@ -65,6 +66,9 @@ judge-skirmish: install  ## the measured tables of Skirmish, and what learners g
 	$(BIN)/python -m benchmarks.best_response --steps 4000000 --sees-hands
 	$(BIN)/python -m benchmarks.best_response --steps 3000000
 	$(BIN)/python -m benchmarks.best_response --steps 3000000 --agent ppo:mode=greedy
+
+ladder: install  ## play the shipped results of all agents anew (half an hour)
+	$(BIN)/python -m benchmarks.ladder
 
 $(BENCH_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \

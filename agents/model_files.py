@@ -9,6 +9,8 @@ from typing import Any
 from agents import AgentError
 
 BEST_MODEL, LAST_MODEL = "best_model", "last_model"
+EVALUATIONS = "evaluations.csv"
+"""The table in a run directory of what its agent came to on held-out deals during training."""
 PPO_SUFFIX, AFTERSTATE_SUFFIX = ".zip", ".safetensors"
 
 ENV_VERSION = "DeckOfSpies-v0"

@@ -186,7 +186,7 @@ def _advise_some(
     streams: npt.NDArray[Any],
 ) -> list[Advice]:
     observations, masks = recall_of_states(states, rules)
-    opinions = _opinions(agent, observations, masks.astype(np.bool_))
+    opinions = opinions_of(agent, observations, masks.astype(np.bool_))
     rows, actions = np.nonzero(masks)
     worths = _worths(states, rows, actions, rules, samples, streams)
     advice: list[Advice] = []
@@ -233,7 +233,7 @@ def _compared(
     return means, spread / np.sqrt(worths.shape[1])
 
 
-class _Opinion(NamedTuple):
+class Opinion(NamedTuple):
     """The last three attributes of :class:`Advice`."""
 
     chosen: int | None = None
@@ -241,12 +241,12 @@ class _Opinion(NamedTuple):
     own_values: npt.NDArray[np.float64] | None = None
 
 
-def _opinions(
+def opinions_of(
     agent: Agent | None, observations: npt.NDArray[np.int8], masks: npt.NDArray[np.bool_]
-) -> list[_Opinion]:
+) -> list[Opinion]:
     """What an agent thinks of the legal actions of each of N positions."""
     if agent is None:
-        return [_Opinion()] * len(masks)
+        return [Opinion()] * len(masks)
     chosen = np.asarray(agent.act(observations, masks.copy())).tolist()
     probabilities = [None] * len(masks)
     own_values = [None] * len(masks)
@@ -255,7 +255,7 @@ def _opinions(
         probabilities = _legal_ones(given / given.sum(axis=1, keepdims=True), masks)
     if isinstance(agent, ValuingAgent):
         own_values = _legal_ones(agent.values(observations, masks), masks)
-    return list(map(_Opinion, chosen, probabilities, own_values))
+    return list(map(Opinion, chosen, probabilities, own_values))
 
 
 def _legal_ones(numbers: npt.NDArray[Any], masks: npt.NDArray[np.bool_]) -> list[Any]:
@@ -309,7 +309,7 @@ def advise_seats(
     if over.size:
         raise ValueError(f"position {over[0]} is over: there is no play to advise on")
     advice: list[SeatAdvice] = []
-    for view, mask, opinion in zip(views, masks, _opinions(agent, rows, masks), strict=True):
+    for view, mask, opinion in zip(views, masks, opinions_of(agent, rows, masks), strict=True):
         actions = np.flatnonzero(mask)
         payoffs = _played_out(view, actions, num_players, rules, samples, seed)
         means, errors = _compared(payoffs[:, :, None])

@@ -78,8 +78,13 @@ def rules_from(written: Sequence[str]) -> Any:
     """
     if len(written) == 1 and "=" not in written[0]:
         return _parsed_json(written[0])
-    pairs = [text.partition("=") for text in written]
-    return {name: _parsed_json(value) for name, _, value in pairs}
+    fields: dict[str, Any] = {}
+    for text in written:
+        name, _, value = text.partition("=")
+        if name in fields:
+            raise ValueError(f"rules: {name} is given twice")
+        fields[name] = _parsed_json(value)
+    return fields
 
 
 def _parsed_json(text: str) -> Any:
@@ -87,5 +92,6 @@ def _parsed_json(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"rules: can't read {text!r}: write KEY=VALUE with a value in JSON, texts in quotes"
+            f"rules: can't read {text!r}: write KEY=VALUE with a number, true, false or a text in "
+            "quotes"
         ) from error

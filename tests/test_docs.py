@@ -19,6 +19,11 @@ from agents.skirmish import REGISTRY as SKIRMISH_REGISTRY
 from agents.training.config import TrainConfig
 from deck_of_spies_env import ENV_IDS
 from deck_of_spies_env.evaluation.reports import AgentReport, Comparison, Report
+from deck_of_spies_env.evaluation.table_reports import (
+    TableAgentReport,
+    TableComparison,
+    TableReport,
+)
 from deck_of_spies_env.skirmish import observations as skirmish_observations
 from deck_of_spies_env.skirmish.env import SkirmishEnv
 from deck_of_spies_env.skirmish.rules import Rules as SkirmishRules
@@ -34,6 +39,7 @@ DOCUMENTS = (
     *sorted(f"docs/{path.name}" for path in ROOT.glob("docs/*.md")),
 )
 ENVIRONMENT, TRAINING = "docs/environment.md", "docs/training.md"
+EVALUATION = "docs/evaluation.md"
 SKIRMISH = "docs/skirmish.md"
 FENCE = "```"
 
@@ -232,13 +238,16 @@ def test_configuration_table_has_every_field_and_its_default() -> None:
 
 
 def test_report_tables_have_every_key() -> None:
-    text = text_of(TRAINING)
+    text = text_of(EVALUATION)
     keys = [
         code_words(" ".join(row[0] for row in table))
         for table in tables(text)
         if table[0] == ["key", "meaning"]
     ]
-    assert keys == [set(get_type_hints(kind)) for kind in (Report, AgentReport, Comparison)]
+    kinds = Report, AgentReport, Comparison, TableAgentReport, TableComparison
+    assert keys == [set(get_type_hints(kind)) for kind in kinds]
+    own = set(get_type_hints(TableReport)) - set(get_type_hints(Report))
+    assert all(f"`{key}`" in text for key in own)
 
 
 def test_options_of_evaluate() -> None:
@@ -248,7 +257,7 @@ def test_options_of_evaluate() -> None:
         for option in action.option_strings
         if option.startswith("--") and option != "--help"
     }
-    written = table_with(text_of(TRAINING), "option")
+    written = table_with(text_of(EVALUATION), "option")
     assert {name.split()[0] for name in written} == options
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import evaluate
 from deck_of_spies_env import Rules
+from deck_of_spies_env.evaluation import runs
 
 ROOT = Path(__file__).parent.parent
 
@@ -44,7 +45,7 @@ def no_play(monkeypatch: pytest.MonkeyPatch) -> None:
     def play(*arguments: Any, **options: Any) -> None:
         raise AssertionError("played before the arguments were checked")
 
-    monkeypatch.setattr(evaluate, "play_deals", play)
+    monkeypatch.setattr(runs, "play_deals", play)
 
 
 def test_runs_from_another_directory(tmp_path: Path) -> None:
@@ -131,6 +132,15 @@ def test_seeds_are_other_deals(tmp_path: Path) -> None:
         (["--seed", "16777216"], "the seed must be"),
         (["--seed", "x"], "--seed"),
         (["--batch-size", "0"], "--batch-size: '0'"),
+        (["--chunk-size", "0"], "--chunk-size: '0'"),
+        (["--workers", "0"], "--workers: '0'"),
+        (["--resume", "/nowhere/partial.jsonl"], "/nowhere/partial.jsonl"),
+        (["--until-width", "0"], "between 0 and 100 points, got 0"),
+        (["--until-width", "2", "--sequential"], "not both"),
+        (["--sequential"], "a sequential test is of two agents, got 1"),
+        (["--sequential", "--agents", "greedy", "random", "--margin", "0"], "margin must"),
+        (["--sequential", "--agents", "greedy", "random", "--alpha", "1"], "alpha must"),
+        (["--game", "skirmish", "--behaviour"], "of Deck of Spies only"),
         (["--json", "/nowhere/report.json"], "/nowhere/report.json"),
         (["--json", "/"], "'/'"),
         (["--rules", "hand_size=9"], "hand_size must be a whole number 3-8, got 9"),

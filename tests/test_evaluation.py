@@ -272,7 +272,7 @@ def small_report() -> Report:
 
 def test_report_has_exactly_the_promised_fields(small_report: Report) -> None:
     assert set(small_report) == {
-        "version", "bank", "deals", "seed", "rules", "agents", "comparisons"
+        "version", "bank", "deals", "seed", "rules", "stopping", "agents", "comparisons"
     }  # fmt: skip
     assert small_report["version"] == __version__
     assert (small_report["bank"], small_report["deals"], small_report["seed"]) == ("test", 4, 9)
@@ -282,14 +282,15 @@ def test_report_has_exactly_the_promised_fields(small_report: Report) -> None:
     for agent in small_report["agents"]:
         assert set(agent) == {
             "name", "wins", "win_rate", "win_rate_ci", "mean_key_spies", "mean_key_spies_ci",
-            "key_spies_at_least", "decisions", "seconds",
+            "key_spies_at_least", "key_spies_at_least_band", "all_key_spies_ci", "decisions",
+            "seconds", "behaviour", "without_luck",
         }  # fmt: skip
         assert list(agent["key_spies_at_least"]) == [str(number) for number in range(1, 13)]
     for pair in small_report["comparisons"]:
         assert set(pair) == {
             "agents", "win_rate_difference", "win_rate_difference_ci", "wins_only_first",
             "wins_only_second", "mcnemar_p", "mcnemar_p_holm", "mean_key_spies_difference",
-            "mean_key_spies_difference_ci",
+            "mean_key_spies_difference_ci", "behaviour", "without_luck",
         }  # fmt: skip
 
 

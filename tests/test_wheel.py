@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 import venv
 import zipfile
 from pathlib import Path
@@ -20,6 +21,7 @@ README = ROOT / "README.md"
 CONSTRAINTS = ROOT / "constraints.txt"
 TRAINING_LIBRARIES = ("torch", "stable_baselines3", "sb3_contrib", "scipy", "pettingzoo", "pygame")
 PACKAGE = "deck_of_spies_env"
+SOURCES = (".py", ".css", ".js", ".tcss", ".npz")
 
 RUN_DOCTESTS = """
 import doctest, pathlib, sys
@@ -86,10 +88,14 @@ def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     tops = {name.split("/")[0] for name in names}
     [information] = tops - {PACKAGE}
     assert re.fullmatch(rf"{PACKAGE}-[\w.]+\.dist-info", information)
-    kept = (".py", "/py.typed", "/play.tcss", "/METADATA", "/WHEEL", "/RECORD", "/licenses/LICENSE")
+    kept = (*SOURCES, "/py.typed", "/METADATA", "/WHEEL", "/RECORD", "/licenses/LICENSE")
     assert [name for name in names if not name.endswith(kept)] == []
-    sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / PACKAGE).rglob("*.py")}
-    assert {name for name in names if name.endswith(".py")} == sources
+    sources = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / PACKAGE).rglob("*")
+        if path.suffix in SOURCES
+    }
+    assert {name for name in names if name.endswith(SOURCES)} == sources
 
 
 def test_no_training_library_comes_with_it(python: Path, tmp_path: Path) -> None:
@@ -113,6 +119,37 @@ def test_quick_start_runs(python: Path, tmp_path: Path) -> None:
         run(python, "-c", RUN_DOCTESTS, script, folder=empty)
     else:
         run(python, script, folder=empty)
+
+
+EVALUATE = """
+import sys
+sys.path.extend(sys.argv[1:])
+from deck_of_spies_env.evaluation import evaluate
+
+def last(observations, action_masks):
+    return action_masks.shape[1] - 1 - action_masks[:, ::-1].argmax(axis=1)
+
+evaluation = evaluate(last, deals=200, batched=True)
+print(evaluation)
+print(evaluation.ladder())
+"""
+
+WITHOUT_EXTRA = """
+try:
+    from deck_of_spies_env.evaluation import evaluate
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_a_policy_is_judged_with_the_wheel_alone(python: Path, tmp_path: Path) -> None:
+    """The libraries of the extra are borrowed from the environment of the tests."""
+    refused = run(python, "-c", WITHOUT_EXTRA, folder=tmp_path)
+    assert "pip install 'deck_of_spies_env[evaluate]'" in refused
+    printed = run(python, "-c", EVALUATE, sysconfig.get_path("purelib"), folder=tmp_path)
+    assert "200 deals" in printed
+    assert "last: " in printed
+    assert "ppo:objective=perfect" in printed
 
 
 def test_quick_start_is_found() -> None:

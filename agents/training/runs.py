@@ -25,7 +25,7 @@ from stable_baselines3.common.logger import (
     TensorBoardOutputFormat,
 )
 
-from agents.model_files import BEST_MODEL, LAST_MODEL
+from agents.model_files import BEST_MODEL, EVALUATIONS, LAST_MODEL
 from agents.training.config import ConfigError, TrainConfig
 from agents.training.versions import git_commit, versions_of
 from deck_of_spies_env.files import write_text_atomically
@@ -54,7 +54,7 @@ class RunDirectory:
         self.config = config
         self.best_model = path / f"{BEST_MODEL}{config.model_suffix}"
         self.last_model = path / f"{LAST_MODEL}{config.model_suffix}"
-        self._evaluations = path / "evaluations.csv"
+        self._evaluations = path / EVALUATIONS
         self._checkpoint = path / "checkpoint"
         self._checkpoint_before = path / ".checkpoint.old"
         self._lock = FileLock(path / ".lock")  # released with the process, however it ends

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deck_of_spies_env.agent import Agent, CompiledAgent, check_agent
+from deck_of_spies_env.evaluation.columns import Columns
 from deck_of_spies_env.solitaire.actions import Action, IllegalActionError
 from deck_of_spies_env.solitaire.explanations import why_illegal
 from deck_of_spies_env.solitaire.games import Games, compile_engine
@@ -24,6 +25,7 @@ from deck_of_spies_env.solitaire.rollouts import (
 from deck_of_spies_env.solitaire.rules import OUTCOMES, WIN, Rules
 
 _DEALS_AT_ONCE = 4096
+_SORTED_OUTCOMES: npt.NDArray[Any] = np.array(sorted(OUTCOMES))
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +47,32 @@ class MatchResult:
     decisions: npt.NDArray[np.int64]
     outcomes: npt.NDArray[np.object_]
     seconds: float
+
+    @property
+    def columns(self) -> Columns:
+        """The result as columns, outcomes by their codes."""
+        return {
+            "wins": self.wins,
+            "key_spies": self.key_spies.astype(np.int8),
+            "turns": self.turns.astype(np.int8),
+            "decisions": self.decisions.astype(np.int16),
+            "outcomes": np.searchsorted(_SORTED_OUTCOMES, self.outcomes.astype(str)).astype(
+                np.int8
+            ),
+            "seconds": np.array([self.seconds]),
+        }
+
+    @classmethod
+    def of(cls, columns: Columns) -> MatchResult:
+        """The result that columns hold, among others."""
+        return cls(
+            columns["wins"],
+            columns["key_spies"].astype(np.int64),
+            columns["turns"].astype(np.int64),
+            columns["decisions"].astype(np.int64),
+            _SORTED_OUTCOMES[columns["outcomes"]].astype(object),
+            float(columns["seconds"].sum()),
+        )
 
 
 @dataclass(frozen=True)
@@ -99,6 +127,15 @@ class Watcher:
         endings: Mapping[str, npt.NDArray[Any]],
     ) -> None:
         """These games are over; ``endings`` is ``games.endings()``, of all slots."""
+
+
+class Collector(Watcher):
+    """A watcher that sums up what it has seen in columns."""
+
+    @property
+    def columns(self) -> Columns:
+        """What was seen in the deals, in their order; to be read when all of them are over."""
+        raise NotImplementedError
 
 
 def play_deals(

@@ -1,8 +1,8 @@
 """What matches on common deals amount to: one JSON document, and the tables that show it.
 
-Win rates have Wilson intervals, mean Key Spies those of ``statistics.bounded_mean_interval``, and
-pairs of agents the paired methods of ``statistics``; all intervals are of 95%, one by one, and the
-p-values of all pairs are adjusted together by Holm's procedure.
+The intervals are those of ``intervals``, of 95% one by one; only the band of a profile covers all
+of its points at once. The p-values of all pairs are adjusted together by Holm's procedure; there
+are none where the number of deals depends on what was seen.
 """
 
 from __future__ import annotations
@@ -14,25 +14,51 @@ from itertools import combinations
 from typing import Any, TypedDict
 
 import numpy as np
-import numpy.typing as npt
-from rich.console import Console
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 import deck_of_spies_env
 from deck_of_spies_env.evaluation import statistics
+from deck_of_spies_env.evaluation.behaviour import (
+    RECRUITED,
+    Mean,
+    behaviour_differences,
+    behaviour_means,
+    behaviour_tables,
+)
+from deck_of_spies_env.evaluation.columns import Columns
+from deck_of_spies_env.evaluation.intervals import Intervals
+from deck_of_spies_env.evaluation.luck_reports import (
+    LUCK,
+    WithoutLuck,
+    luck_differences,
+    luck_means,
+    luck_table,
+)
 from deck_of_spies_env.evaluation.matches import MatchResult
+from deck_of_spies_env.evaluation.printing import (
+    new_table,
+    p_value_text,
+    print_parts,
+    with_interval,
+)
 from deck_of_spies_env.evaluation.statistics import MAX_KEY_SPIES
+from deck_of_spies_env.evaluation.stopping import (
+    FixedDeals,
+    Stopping,
+    StoppingRule,
+    in_words,
+    interval_note,
+)
 from deck_of_spies_env.solitaire.rules import Rules
-
-_WIDTH_OF_FILES = 200
-_NARROWEST_NAMES = 8
-_SMALLEST_P_SHOWN = 1e-4
-_MIN_FOR_T_INTERVAL = 2
 
 
 class AgentReport(TypedDict):
-    """One agent: rates are fractions of the deals, intervals [low, high]."""
+    """One agent: rates are fractions of the deals, intervals [low, high].
+
+    ``behaviour`` and ``without_luck`` are None unless they were asked for.
+    """
 
     name: str
     wins: int
@@ -41,14 +67,19 @@ class AgentReport(TypedDict):
     mean_key_spies: float
     mean_key_spies_ci: list[float]
     key_spies_at_least: dict[str, float]
+    key_spies_at_least_band: dict[str, list[float]]
+    all_key_spies_ci: list[float]
     decisions: int
     seconds: float
+    behaviour: dict[str, Mean] | None
+    without_luck: dict[str, WithoutLuck] | None
 
 
 class Comparison(TypedDict):
     """Two agents on the same deals; differences are the first less the second.
 
-    After a single deal the interval of Key Spies is None.
+    After a single deal the interval of Key Spies is None. So are p-values where they do not hold,
+    and ``behaviour`` and ``without_luck`` unless they were asked for.
     """
 
     agents: list[str]
@@ -56,10 +87,12 @@ class Comparison(TypedDict):
     win_rate_difference_ci: list[float]
     wins_only_first: int
     wins_only_second: int
-    mcnemar_p: float
-    mcnemar_p_holm: float
+    mcnemar_p: float | None
+    mcnemar_p_holm: float | None
     mean_key_spies_difference: float
     mean_key_spies_difference_ci: list[float] | None
+    behaviour: dict[str, Mean] | None
+    without_luck: dict[str, WithoutLuck] | None
 
 
 class Report(TypedDict):
@@ -70,12 +103,20 @@ class Report(TypedDict):
     deals: int
     seed: int
     rules: dict[str, Any]
+    stopping: Stopping
     agents: list[AgentReport]
     comparisons: list[Comparison]
 
 
 def make_report(
-    matches: Sequence[tuple[str, MatchResult]], *, seed: int, rules: Rules, bank: str = "test"
+    matches: Sequence[tuple[str, MatchResult]],
+    *,
+    seed: int,
+    rules: Rules,
+    bank: str = "test",
+    rule: StoppingRule | None = None,
+    deals_at_most: int | None = None,
+    columns: Sequence[Columns] | None = None,
 ) -> Report:
     """The report on matches that were all played on the same deals.
 
@@ -84,6 +125,9 @@ def make_report(
         seed: of the deals.
         rules: that were played.
         bank: of the deals.
+        rule: that has looked at the matches, None for a fixed number of deals.
+        deals_at_most: that there would have been, None for as many as there are.
+        columns: of the matches; what a BehaviourCollector or a LuckCollector has seen is reported.
 
     Raises:
         ValueError: no matches, or matches of different numbers of deals.
@@ -91,14 +135,20 @@ def make_report(
     sizes = {len(result.wins) for _, result in matches}
     if len(sizes) != 1:
         raise ValueError(f"a report needs matches on the same deals, got {sorted(sizes)} deals")
+    deals, rule = sizes.pop(), rule or FixedDeals()
+    seen = columns or [{}] * len(matches)
     return {
         "version": deck_of_spies_env.__version__,
         "bank": bank,
-        "deals": sizes.pop(),
+        "deals": deals,
         "seed": seed,
         "rules": asdict(rules),
-        "agents": [_agent_report(name, result) for name, result in matches],
-        "comparisons": _comparisons(matches),
+        "stopping": rule.stopping(deals_at_most or deals),
+        "agents": [
+            _agent_report(name, result, rule.intervals, its)
+            for (name, result), its in zip(matches, seen, strict=True)
+        ],
+        "comparisons": _comparisons(matches, rule, seen),
     }
 
 
@@ -109,71 +159,89 @@ def to_json(report: Mapping[str, Any]) -> str:
 
 def print_report(report: Report) -> None:
     """Print the report's tables on stdout, as wide as they need unless a terminal sets a limit."""
-    console = wide_console()
-    console.print(Text(_headline(report)))
-    console.print(_agent_table(report))
+    print_parts(report_tables(report))
+
+
+def report_tables(report: Report) -> list[RenderableType]:
+    """The report as a headline and tables."""
+    parts: list[RenderableType] = [Text(_headline(report)), _agent_table(report)]
     if report["comparisons"]:
-        console.print()
-        console.print(_comparison_table(report["comparisons"]))
+        parts += ["", _comparison_table(report["comparisons"])]
+    lucky = [(it["name"], it["without_luck"]) for it in report["agents"] if it["without_luck"]]
+    if lucky:
+        parts += ["", luck_table("agent", lucky)]
+    lucky = [
+        (" - ".join(it["agents"]), it["without_luck"])
+        for it in report["comparisons"]
+        if it["without_luck"]
+    ]
+    if lucky:
+        parts += ["", luck_table("first - second", lucky, "+")]
+    agents = [(it["name"], it["behaviour"]) for it in report["agents"] if it["behaviour"]]
+    pairs = [
+        (" - ".join(it["agents"]), it["behaviour"])
+        for it in report["comparisons"]
+        if it["behaviour"]
+    ]
+    if agents:
+        for table in (*behaviour_tables(agents, pairs), _profile_table(report)):
+            parts += ["", table]
+    return parts
 
 
-def wide_console() -> Console:
-    """For stdout: the terminal, or a file as wide as tables need."""
-    console = Console()
-    return console if console.is_terminal else Console(width=_WIDTH_OF_FILES)
-
-
-def _agent_report(name: str, result: MatchResult) -> AgentReport:
+def _agent_report(
+    name: str, result: MatchResult, intervals: Intervals, columns: Columns
+) -> AgentReport:
     num_deals, wins = len(result.wins), int(np.count_nonzero(result.wins))
     at_least = statistics.survival_counts(result.key_spies)
+    band = intervals.band(result.key_spies)
     return {
         "name": name,
         "wins": wins,
         "win_rate": wins / num_deals,
-        "win_rate_ci": list(statistics.wilson_interval(wins, num_deals)),
+        "win_rate_ci": list(intervals.rate(result.wins)),
         "mean_key_spies": float(np.mean(result.key_spies)),
-        "mean_key_spies_ci": list(
-            statistics.bounded_mean_interval(result.key_spies, 0, MAX_KEY_SPIES)
-        ),
+        "mean_key_spies_ci": list(intervals.mean(result.key_spies, 0, MAX_KEY_SPIES)),
         "key_spies_at_least": {str(number): share for number, share in at_least.items()},
+        "key_spies_at_least_band": {str(number): list(ends) for number, ends in band.items()},
+        "all_key_spies_ci": list(intervals.rate(result.key_spies == MAX_KEY_SPIES)),
         "decisions": int(np.sum(result.decisions)),
         "seconds": result.seconds,
+        "behaviour": behaviour_means(columns) if RECRUITED in columns else None,
+        "without_luck": luck_means(columns) if LUCK in columns else None,
     }
 
 
-def _comparisons(matches: Sequence[tuple[str, MatchResult]]) -> list[Comparison]:
-    pairs = list(combinations(matches, 2))
-    if not pairs:
-        return []
-    tests = [statistics.mcnemar_exact(a.wins, b.wins) for (_, a), (_, b) in pairs]
-    adjusted = statistics.holm([test.p_value for test in tests]).tolist()
+def _comparisons(
+    matches: Sequence[tuple[str, MatchResult]],
+    rule: StoppingRule,
+    columns: Sequence[Columns],
+) -> list[Comparison]:
+    pairs = list(combinations(zip(matches, columns, strict=True), 2))
+    tests = [statistics.mcnemar_exact(a.wins, b.wins) for ((_, a), _), ((_, b), _) in pairs]
+    adjusted = statistics.holm([test.p_value for test in tests]).tolist() if tests else []
+    tested = rule.p_values_hold
     comparisons: list[Comparison] = []
-    for ((first, a), (second, b)), test, p_holm in zip(pairs, tests, adjusted, strict=True):
-        win_rates = statistics.paired_win_rate_difference(a.wins, b.wins)
-        mean, interval = _key_spies_difference(a.key_spies, b.key_spies)
+    for (first, second), test, p_holm in zip(pairs, tests, adjusted, strict=True):
+        ((name, a), seen), ((other_name, b), other) = first, second
+        difference = a.key_spies - b.key_spies
+        key_spies = rule.intervals.mean_difference(difference, MAX_KEY_SPIES)
         comparisons.append(
             {
-                "agents": [first, second],
-                "win_rate_difference": win_rates.mean,
-                "win_rate_difference_ci": list(win_rates.interval),
+                "agents": [name, other_name],
+                "win_rate_difference": (test.first_only - test.second_only) / len(a.wins),
+                "win_rate_difference_ci": list(rule.intervals.win_difference(a.wins, b.wins)),
                 "wins_only_first": test.first_only,
                 "wins_only_second": test.second_only,
-                "mcnemar_p": test.p_value,
-                "mcnemar_p_holm": p_holm,
-                "mean_key_spies_difference": mean,
-                "mean_key_spies_difference_ci": interval,
+                "mcnemar_p": test.p_value if tested else None,
+                "mcnemar_p_holm": p_holm if tested else None,
+                "mean_key_spies_difference": float(np.mean(difference)),
+                "mean_key_spies_difference_ci": list(key_spies) if key_spies else None,
+                "behaviour": behaviour_differences(seen, other) if RECRUITED in seen else None,
+                "without_luck": luck_differences(seen, other) if LUCK in seen else None,
             }
         )
     return comparisons
-
-
-def _key_spies_difference(
-    first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]
-) -> tuple[float, list[float] | None]:
-    if len(first) < _MIN_FOR_T_INTERVAL:
-        return float(np.mean(first - second)), None
-    difference = statistics.paired_mean_difference(first, second)
-    return difference.mean, list(difference.interval)
 
 
 # --- Tables ---------------------------------------------------------------------------------------
@@ -183,10 +251,12 @@ def _headline(report: Report) -> str:
     changed = _changed_rules(report["rules"])
     deals = "1 deal" if report["deals"] == 1 else f"{report['deals']:,} deals, the same for all"
     rules = ", ".join(f"{name}={value}" for name, value in changed.items()) or "default"
-    return (
-        f"{deals} ({report['bank']} bank, seed {report['seed']})\n"
-        f"rules: {rules}; in brackets: 95% intervals\n"
-    )
+    lines = [
+        f"{deals} ({report['bank']} bank, seed {report['seed']})",
+        in_words(report["stopping"], report["deals"], [it["name"] for it in report["agents"]]),
+        f"rules: {rules}; in brackets: {interval_note(report['stopping'])}",
+    ]
+    return "\n".join(filter(None, lines)) + "\n"
 
 
 def _changed_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
@@ -196,10 +266,9 @@ def _changed_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
 
 def _agent_table(report: Report) -> Table:
     table = new_table("agent", "wins, %", "Key Spies", "all 12, %", "decisions\nper second")
-    deals = report["deals"]
     for agent in report["agents"]:
         all_12 = agent["key_spies_at_least"][str(MAX_KEY_SPIES)]
-        all_12_interval = list(statistics.wilson_interval(round(all_12 * deals), deals))
+        all_12_interval = agent["all_key_spies_ci"]
         table.add_row(
             Text(agent["name"]),
             with_interval(agent["win_rate"], agent["win_rate_ci"], 100),
@@ -217,7 +286,7 @@ def _comparison_table(comparisons: Sequence[Comparison]) -> Table:
             Text(" - ".join(pair["agents"])),
             with_interval(pair["win_rate_difference"], pair["win_rate_difference_ci"], 100, "+"),
             f"{pair['wins_only_first']:,} : {pair['wins_only_second']:,}",
-            _p_value(pair["mcnemar_p_holm"]),
+            p_value_text(pair["mcnemar_p_holm"]),
             with_interval(
                 pair["mean_key_spies_difference"], pair["mean_key_spies_difference_ci"], 1, "+"
             ),
@@ -225,23 +294,15 @@ def _comparison_table(comparisons: Sequence[Comparison]) -> Table:
     return table
 
 
-def new_table(first: str, *others: str) -> Table:
-    """A table without lines, whose first column is for names."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(first, overflow="fold", min_width=_NARROWEST_NAMES)
-    for heading in others:
-        table.add_column(heading, justify="right", no_wrap=True)
+def _profile_table(report: Report) -> Table:
+    """P(at least k Key Spies), each agent's band covering its whole column at once."""
+    table = new_table("Key Spies", *(f"{agent['name']}, %" for agent in report["agents"]))
+    for number in report["agents"][0]["key_spies_at_least"]:
+        cells = [
+            with_interval(
+                agent["key_spies_at_least"][number], agent["key_spies_at_least_band"][number], 100
+            )
+            for agent in report["agents"]
+        ]
+        table.add_row(Text(f"{number} or more"), *cells)
     return table
-
-
-def _p_value(p: float) -> str:
-    return f"{p:.4f}" if p >= _SMALLEST_P_SHOWN else f"< {_SMALLEST_P_SHOWN:.4f}"
-
-
-def with_interval(
-    value: float, interval: Sequence[float] | None, scale: float = 1, sign: str = ""
-) -> Text:
-    """A figure with its interval, None for none, all times a scale."""
-    form = f"{sign}.2f"
-    ends = [f"{end * scale:{form}}" for end in interval or ()]
-    return Text(f"{value * scale:{form}} [{', '.join(ends) or 'none'}]")

@@ -22,13 +22,14 @@ _BANK_SHIFT = 56
 _SEED_SHIFT = 32
 
 
-def deal_seeds(bank: str, seed: int, count: int) -> list[int]:
-    """The first ``count`` deals of a bank under a seed.
+def deal_seeds(bank: str, seed: int, count: int, first: int = 0) -> list[int]:
+    """``count`` deals of a bank under a seed, the first ones unless another start is given.
 
     Args:
         bank: one of BANKS.
         seed: 0 to SEED_LIMIT - 1.
         count: 0 to MAX_DEALS.
+        first: number of the first of them, from 0.
 
     Returns:
         Seeds for ``env.reset`` or ``play_deals``, all different, and different from those of any
@@ -40,17 +41,20 @@ def deal_seeds(bank: str, seed: int, count: int) -> list[int]:
     if bank not in BANKS:
         raise ValueError(f"unknown bank {bank!r}; there are {', '.join(BANKS)}")
     _check_seed(seed)
-    if not 0 <= count <= MAX_DEALS:
-        raise ValueError(f"the number of deals must be 0 to {MAX_DEALS}, got {count}")
-    first = (BANKS.index(bank) << _BANK_SHIFT) | (seed << _SEED_SHIFT)
-    return list(range(first, first + count))
+    if not 0 <= first <= first + count <= MAX_DEALS:
+        last = f" after deal {first}" if first else ""
+        raise ValueError(f"the number of deals must be 0 to {MAX_DEALS}, got {count}{last}")
+    start = ((BANKS.index(bank) << _BANK_SHIFT) | (seed << _SEED_SHIFT)) + first
+    return list(range(start, start + count))
 
 
-def agent_seed(seed: int) -> int:
+def agent_seed(seed: int, chunk: int = 0, stream: int = 0) -> int:
     """A seed for what an agent leaves to chance, unrelated to the deals of any bank.
 
     Args:
         seed: as in :func:`deal_seeds`.
+        chunk: number of a chunk of deals, from 0: each has its own seed.
+        stream: to tell apart what must not share its chance, from 0.
 
     Returns:
         A number below 2**32, as much as every library takes.
@@ -59,7 +63,7 @@ def agent_seed(seed: int) -> int:
         ValueError: the seed is out of range.
     """
     _check_seed(seed)
-    return int(np.random.SeedSequence((seed, len(BANKS))).generate_state(1)[0])
+    return int(np.random.SeedSequence((seed, len(BANKS), chunk, stream)).generate_state(1)[0])
 
 
 def _check_seed(seed: int) -> None:

@@ -33,6 +33,7 @@ __all__ = [
     "mean_interval",
     "paired_mean_difference",
     "paired_win_rate_difference",
+    "survival_band",
     "survival_counts",
     "wilson_interval",
 ]
@@ -347,6 +348,43 @@ def survival_counts(key_spies: NDArray[np.integer]) -> dict[int, float]:
     if outside.size:
         raise ValueError(f"key_spies must lie in [0, {MAX_KEY_SPIES}], got {outside[0]}")
     return {k: float(np.mean(counts >= k)) for k in range(1, MAX_KEY_SPIES + 1)}
+
+
+def survival_band(key_spies: NDArray[np.integer], confidence: float = 0.95) -> dict[int, Interval]:
+    """Return a band that covers the probabilities of all numbers of key spies at once.
+
+    The inequality of Dvoretzky, Kiefer and Wolfowitz with the constant of Massart [1]_: with the
+    confidence stated no probability is off by more than sqrt(log(2 / (1 - confidence)) / (2 n)).
+
+    Parameters
+    ----------
+    key_spies
+        As :func:`survival_counts` takes them.
+    confidence
+        Joint coverage of all of them, in (0, 1).
+
+    Returns
+    -------
+    dict[int, Interval]
+        For k = 1, ..., 12 in this order an interval within [0, 1] for P(X >= k).
+
+    Raises
+    ------
+    ValueError
+        As of :func:`survival_counts`, or if `confidence` is out of its range.
+
+    References
+    ----------
+    .. [1] P. Massart (1990), "The tight constant in the Dvoretzky-Kiefer-Wolfowitz inequality",
+       Annals of Probability 18(3), 1269-1283.
+    """
+    check_confidence(confidence)
+    shares = survival_counts(key_spies)
+    margin = math.sqrt(math.log(2.0 / (1.0 - confidence)) / (2.0 * len(key_spies)))
+    return {
+        k: Interval(max(share - margin, 0.0), min(share + margin, 1.0))
+        for k, share in shares.items()
+    }
 
 
 def holm(p_values: Sequence[float] | NDArray[np.floating]) -> NDArray[np.float64]:

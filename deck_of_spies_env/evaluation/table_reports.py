@@ -1,26 +1,34 @@
 """What matches at tables of Skirmish amount to: one JSON document, and the tables that show it.
 
 Every agent meets every other one: at a table of two in pairs, at larger ones alone against a table
-full of the other. Each deal is played from every seat, and is one observation; intervals are those
-of ``statistics.bounded_mean_interval`` over deals, of 95 %.
+full of the other. Each deal is played from every seat, and is one observation; the intervals are
+those of ``intervals``, of 95 %.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import combinations, permutations
 from typing import Any, TypedDict
 
 import numpy as np
+import numpy.typing as npt
+from rich.console import RenderableType
 from rich.text import Text
 
 import deck_of_spies_env
-from deck_of_spies_env.agent import Agent
+from deck_of_spies_env.evaluation.intervals import Intervals
+from deck_of_spies_env.evaluation.printing import new_table, print_parts, with_interval
 from deck_of_spies_env.evaluation.ratings import rate
-from deck_of_spies_env.evaluation.reports import new_table, wide_console, with_interval
-from deck_of_spies_env.evaluation.statistics import bounded_mean_interval
-from deck_of_spies_env.evaluation.tables import TableResult, play_tables
+from deck_of_spies_env.evaluation.stopping import (
+    FixedDeals,
+    Stopping,
+    StoppingRule,
+    in_words,
+    interval_note,
+)
+from deck_of_spies_env.evaluation.tables import TableResult
 from deck_of_spies_env.skirmish.rules import Rules
 
 
@@ -61,6 +69,7 @@ class TableReport(TypedDict):
     deals: int
     seed: int
     rules: dict[str, Any]
+    stopping: Stopping
     agents: list[TableAgentReport]
     comparisons: list[TableComparison]
 
@@ -69,32 +78,15 @@ Match = tuple[int, int, TableResult]
 """Numbers of the first agent and of the one in all other seats, and how it went."""
 
 
-def play_all_tables(
-    agents: Sequence[Agent],
-    seeds: Sequence[int],
-    num_players: int,
-    rules: Rules,
-    play: Callable[[Sequence[Agent], int, int], TableResult] | None = None,
-) -> list[Match]:
-    """Every agent against every other: pairs at a table of two, else each against tables of each.
+def pairs_of(num_agents: int, num_players: int) -> list[tuple[int, int]]:
+    """Who meets whom, first agent and others: all pairs at a table of two, else in both orders.
 
     Args:
-        agents: k of them, at least two.
-        seeds: of the deals.
+        num_agents: at least two.
         num_players: 2-4.
-        rules: the rule set.
-        play: how to play a match, given the agents at the table and the numbers of both; None for
-            play_tables.
     """
-    pairs = combinations(range(len(agents)), 2)
-    if num_players > 2:
-        pairs = permutations(range(len(agents)), 2)
-    matches: list[Match] = []
-    for first, second in pairs:
-        table = [agents[first], *[agents[second]] * (num_players - 1)]
-        result = play(table, first, second) if play else play_tables(table, seeds, rules=rules)
-        matches.append((first, second, result))
-    return matches
+    choose = combinations if num_players == 2 else permutations
+    return list(choose(range(num_agents), 2))
 
 
 def make_table_report(
@@ -105,37 +97,42 @@ def make_table_report(
     num_players: int,
     rules: Rules,
     bank: str = "test",
+    rule: StoppingRule | None = None,
+    deals_at_most: int | None = None,
 ) -> TableReport:
     """The report on matches that were all played on the same deals.
 
     Args:
         names: of the agents.
-        matches: of play_all_tables.
+        matches: of all pairs_of the agents.
         seed: of the deals.
         num_players: 2-4.
         rules: that were played.
         bank: of the deals.
+        rule, deals_at_most: as of make_report.
 
     Raises:
         ValueError: no matches.
     """
     if not matches:
         raise ValueError("a report needs at least two agents")
+    deals, rule = len(matches[0][2].rounds), rule or FixedDeals()
     return {
         "version": deck_of_spies_env.__version__,
         "game": "skirmish",
         "num_players": num_players,
         "bank": bank,
-        "deals": len(matches[0][2].rounds),
+        "deals": deals,
         "seed": seed,
         "rules": asdict(rules),
-        "agents": _agent_reports(names, matches, num_players),
-        "comparisons": [_comparison(names, match) for match in matches],
+        "stopping": rule.stopping(deals_at_most or deals),
+        "agents": _agent_reports(names, matches, num_players, rule.intervals),
+        "comparisons": [_comparison(names, match, rule.intervals) for match in matches],
     }
 
 
 def _agent_reports(
-    names: Sequence[str], matches: Sequence[Match], num_players: int
+    names: Sequence[str], matches: Sequence[Match], num_players: int, intervals: Intervals
 ) -> list[TableAgentReport]:
     ratings = None
     if num_players == 2:
@@ -143,24 +140,19 @@ def _agent_reports(
         ratings = rate(shares, len(names))
     reports: list[TableAgentReport] = []
     for number, name in enumerate(names):
-        shares, payoffs, decisions, seconds = [], [], 0, 0.0
-        for first, second, result in matches:
-            if number not in (first, second) or (num_players > 2 and number != first):
-                continue
-            place = 0 if number == first else 1
-            shares.append(result.share_by_deal(place))
-            payoffs.append(result.payoff_by_deal(place))
-            decisions += int(result.decisions[place])
-            seconds += float(result.seconds[place])
-        share, payoff = np.mean(shares, axis=0), np.mean(payoffs, axis=0)
+        played = _matches_of(number, matches, num_players)
+        share = share_of(number, matches, num_players)
+        payoff = np.mean([result.payoff_by_deal(place) for place, result in played], axis=0)
+        decisions = sum(int(result.decisions[place]) for place, result in played)
+        seconds = sum(float(result.seconds[place]) for place, result in played)
         rating = ratings[number] if ratings else None
         reports.append(
             {
                 "name": name,
                 "win_rate": float(share.mean()),
-                "win_rate_ci": list(bounded_mean_interval(share, 0, 1)),
+                "win_rate_ci": list(intervals.mean(share, 0, 1)),
                 "mean_payoff": float(payoff.mean()),
-                "mean_payoff_ci": list(bounded_mean_interval(payoff, -1, 1)),
+                "mean_payoff_ci": list(intervals.mean(payoff, -1, 1)),
                 "rating": rating.rating if rating else None,
                 "rating_ci": [rating.low, rating.high] if rating else None,
                 "decisions": decisions,
@@ -170,15 +162,32 @@ def _agent_reports(
     return reports
 
 
-def _comparison(names: Sequence[str], match: Match) -> TableComparison:
+def _matches_of(
+    number: int, matches: Sequence[Match], num_players: int
+) -> list[tuple[int, TableResult]]:
+    """The matches that count for an agent, and its place in each: at larger tables the first."""
+    return [
+        ((first, second).index(number), result)
+        for first, second, result in matches
+        if number == first or (num_players == 2 and number == second)
+    ]
+
+
+def share_of(number: int, matches: Sequence[Match], num_players: int) -> npt.NDArray[np.float64]:
+    """An agent's share of wins in each deal, over its matches: float64 (D,)."""
+    played = _matches_of(number, matches, num_players)
+    return np.mean([result.share_by_deal(place) for place, result in played], axis=0)
+
+
+def _comparison(names: Sequence[str], match: Match, intervals: Intervals) -> TableComparison:
     first, second, result = match
     share, payoff = result.share_by_deal(0), result.payoff_by_deal(0)
     return {
         "agents": [names[first], names[second]],
         "win_rate": float(share.mean()),
-        "win_rate_ci": list(bounded_mean_interval(share, 0, 1)),
+        "win_rate_ci": list(intervals.mean(share, 0, 1)),
         "mean_payoff": float(payoff.mean()),
-        "mean_payoff_ci": list(bounded_mean_interval(payoff, -1, 1)),
+        "mean_payoff_ci": list(intervals.mean(payoff, -1, 1)),
         "mean_margin": float(result.margins[:, :, 0].mean()),
         "mean_rounds": float(result.rounds.mean()),
         "truncated": int(result.truncated.sum()),
@@ -187,11 +196,12 @@ def _comparison(names: Sequence[str], match: Match) -> TableComparison:
 
 def print_table_report(report: TableReport) -> None:
     """Print the report's tables on stdout, as wide as they need unless a terminal sets a limit."""
-    console = wide_console()
-    console.print(Text(_headline(report)))
-    console.print(_agent_table(report))
-    console.print()
-    console.print(_matrix(report))
+    print_parts(table_report_tables(report))
+
+
+def table_report_tables(report: TableReport) -> list[RenderableType]:
+    """The report as a headline and tables."""
+    return [Text(_headline(report)), _agent_table(report), "", _matrix(report)]
 
 
 def _headline(report: TableReport) -> str:
@@ -199,11 +209,13 @@ def _headline(report: TableReport) -> str:
     changed = {k: v for k, v in report["rules"].items() if v != default[k]}
     rules = ", ".join(f"{name}={value}" for name, value in changed.items()) or "default"
     against = "pairs" if n == 2 else f"each against {n - 1} of each"
-    return (
+    lines = [
         f"Skirmish for {n}: {report['deals']:,} deals from every seat, {against} "
-        f"({report['bank']} bank, seed {report['seed']})\n"
-        f"rules: {rules}; in brackets: 95% intervals\n"
-    )
+        f"({report['bank']} bank, seed {report['seed']})",
+        in_words(report["stopping"], report["deals"], [it["name"] for it in report["agents"]]),
+        f"rules: {rules}; in brackets: {interval_note(report['stopping'])}",
+    ]
+    return "\n".join(filter(None, lines)) + "\n"
 
 
 def _agent_table(report: TableReport) -> Any:

@@ -16,10 +16,14 @@ import numpy.typing as npt
 
 from deck_of_spies_env.agent import Agent, check_agent
 from deck_of_spies_env.errors import IllegalActionError
+from deck_of_spies_env.evaluation.columns import Columns
 from deck_of_spies_env.skirmish.actions import NUM_ACTIONS, WAIT, decode, why_illegal
 from deck_of_spies_env.skirmish.games import Games, compile_engine
 from deck_of_spies_env.skirmish.rules import Rules
 from deck_of_spies_env.skirmish.tables import deal_or_start, start_from_options
+
+_BY_DEAL = ("payoffs", "shares", "margins", "rounds", "truncated")
+_BY_AGENT = ("decisions", "seconds")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +47,18 @@ class TableResult:
     truncated: npt.NDArray[np.bool_]
     decisions: npt.NDArray[np.int64]
     seconds: npt.NDArray[np.float64]
+
+    @property
+    def columns(self) -> Columns:
+        """The result as columns."""
+        by_deal = {name: getattr(self, name) for name in _BY_DEAL}
+        return by_deal | {name: getattr(self, name)[None] for name in _BY_AGENT}
+
+    @classmethod
+    def of(cls, columns: Columns) -> TableResult:
+        """The result that columns hold, among others."""
+        by_agent = {name: columns[name].sum(axis=0) for name in _BY_AGENT}
+        return cls(**{name: columns[name] for name in _BY_DEAL}, **by_agent)
 
     def share_by_deal(self, agent: int) -> npt.NDArray[np.float64]:
         """An agent's share of wins in each deal, over its rotations: float64 (D,)."""

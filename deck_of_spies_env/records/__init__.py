@@ -15,9 +15,12 @@ from deck_of_spies_env.records.format import (
     SolitaireResult,
 )
 from deck_of_spies_env.records.playing import (
+    deal_lines,
     deal_recorder,
     record_deals,
+    record_of_actions,
     record_tables,
+    table_lines,
     table_recorder,
 )
 from deck_of_spies_env.records.replays import SkirmishPosition, SolitairePosition, replay
@@ -39,12 +42,15 @@ __all__ = [
     "SolitairePosition",
     "SolitaireRecord",
     "SolitaireResult",
+    "deal_lines",
     "deal_recorder",
     "read_records",
     "record_deals",
+    "record_of_actions",
     "record_tables",
     "record_writer",
     "replay",
+    "table_lines",
     "table_recorder",
     "write_records",
 ]

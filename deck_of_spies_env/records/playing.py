@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
-from deck_of_spies_env.agent import Agent
+import numpy as np
+import numpy.typing as npt
+
+from deck_of_spies_env.agent import Actions, Agent
 from deck_of_spies_env.evaluation.matches import PlayedDeal, play_deals
+from deck_of_spies_env.evaluation.runs import Recorder
 from deck_of_spies_env.evaluation.tables import PlayedTable, play_tables
 from deck_of_spies_env.records.format import (
     GameRecord,
@@ -15,6 +20,7 @@ from deck_of_spies_env.records.format import (
     SolitaireRecord,
     SolitaireResult,
     plain,
+    to_line,
 )
 from deck_of_spies_env.skirmish.rules import Rules as SkirmishRules
 from deck_of_spies_env.solitaire.rules import Rules as SolitaireRules
@@ -164,6 +170,85 @@ def table_recorder(
         write_next(game.number, made)
 
     return record
+
+
+def deal_lines(name: str, rules: SolitaireRules | None = None) -> Recorder:
+    """What records the deals of a run as lines, see ``evaluation.runs``; it can be pickled.
+
+    Args:
+        name: of the agent.
+        rules: the rule set, None for the default.
+    """
+    return partial(_lines, deal_recorder, name=name, rules=rules)
+
+
+def table_lines(names: Sequence[str], rules: SkirmishRules | None = None) -> Recorder:
+    """Likewise for the tables of a run.
+
+    Args:
+        names: of the agents, in the order in which play_tables is given them.
+        rules: the rule set, None for the default.
+    """
+    return partial(_lines, table_recorder, names=names, rules=rules)
+
+
+def _lines(
+    make_recorder: Callable[..., Callable[[Any], None]],
+    take: Callable[[bytes], None],
+    seeds: Sequence[int],
+    **options: Any,
+) -> Callable[[Any], None]:
+    def write(record: GameRecord) -> None:
+        take(to_line(record))
+
+    return make_recorder(write, seeds=seeds, **options)
+
+
+def record_of_actions(
+    actions: Sequence[int] | npt.NDArray[Any],
+    seed: int,
+    *,
+    name: str,
+    rules: SolitaireRules | None = None,
+) -> SolitaireRecord:
+    """The record of a deal from the indices of its actions, as an ``ActionLog`` keeps them.
+
+    Args:
+        actions: in the order played, to the end of the game.
+        seed: of the deal.
+        name: of the agent.
+        rules: the rule set, None for the default.
+
+    Raises:
+        IllegalActionError: an action that is not legal.
+        ValueError: actions that end before the game does, or go on after it.
+    """
+    left = iter(actions)
+    [record] = record_deals(_Script(left), [seed], name=name, rules=rules, batch_size=1)
+    if next(left, None) is not None:
+        raise ValueError(f"the game of seed {seed} ends before its actions do")
+    return record
+
+
+class _Script:
+    """Plays what it was told."""
+
+    def __init__(self, actions: Iterator[Any]) -> None:
+        self._actions = actions
+
+    def reset(self, seed: int) -> None:
+        """Nothing is left to chance."""
+
+    def act(self, observation: npt.NDArray[Any], action_mask: npt.NDArray[Any]) -> Actions:
+        """The next action.
+
+        Raises:
+            ValueError: there is none.
+        """
+        action = next(self._actions, None)
+        if action is None:
+            raise ValueError("the actions end before the game does")
+        return np.array([action], np.int64)
 
 
 def _in_order(write: Callable[[_RecordT], None]) -> Callable[[int, _RecordT], None]:
