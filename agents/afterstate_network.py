@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from agents import AgentError
-from agents.model_files import ENV_VERSION
+from agents.model_files import ENV_VERSION, mismatch
 from deck_of_spies_env import cards
 from deck_of_spies_env.files import write_bytes_atomically
 from deck_of_spies_env.solitaire.afterstates import NUM_ENTRIES, Network, check_network
@@ -92,7 +92,4 @@ def _check(path: Path, metadata: Mapping[str, str], rules: Rules) -> None:
                 f"model {path} has {name} {metadata.get(name)}, this version reads {expected}"
             )
     if metadata.get("rules") != json.dumps(asdict(rules)):
-        raise AgentError(
-            f"model {path} was trained for rules {metadata.get('rules')}, "
-            f"not {json.dumps(asdict(rules))}"
-        )
+        raise mismatch(path, "rules", json.loads(metadata.get("rules", "null")), asdict(rules))

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from agents import MODELS, AgentError
 from agents.linear_features import FEATURES, best_action, choose_all, score_all
-from agents.model_files import ENV_VERSION
+from agents.model_files import ENV_VERSION, mismatch
 from agents.positions import PositionAgent
 from deck_of_spies_env.agent import Actions
 from deck_of_spies_env.files import write_text_atomically
@@ -107,11 +107,13 @@ def load_weights(path: Path, rules: Rules) -> tuple[float, ...]:
         AgentError: no such file, no weights file, or one of another version or rule set.
     """
     document = _read(path)
-    for name, expected in (("format", FORMAT), ("env", ENV_VERSION), ("rules", asdict(rules))):
+    for name, expected in (("format", FORMAT), ("env", ENV_VERSION)):
         if document.get(name) != expected:
             raise AgentError(
                 f"weights {path} are for {name} {document.get(name)!r}, not {expected!r}"
             )
+    if document.get("rules") != asdict(rules):
+        raise mismatch(path, "rules", document.get("rules"), asdict(rules))
     weights = document.get("weights")
     if not isinstance(weights, dict) or set(cast(dict[str, Any], weights)) != set(FEATURES):
         raise AgentError(f"weights {path} are corrupt: there must be one for each of the features")

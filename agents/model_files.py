@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,23 @@ def model_file(path: Path, suffix: str, shipped: Iterable[Path]) -> Path:
         if (path / name).is_file():
             return path / name
     raise AgentError(f"no model in {path}: expected {' or '.join(names)}; shipped models: {known}")
+
+
+def mismatch(path: Path, name: str, found: Any, wanted: Any) -> AgentError:
+    """What to raise for a model that was made for something else than is wanted.
+
+    Args:
+        path: of the model.
+        name: of what differs.
+        found, wanted: of rule sets, as mappings, only the fields that differ are told.
+    """
+    if isinstance(found, Mapping) and isinstance(wanted, Mapping):
+        fields = [field for field in {**wanted, **found} if found.get(field) != wanted.get(field)]
+        found, wanted = (
+            ", ".join(f"{field}={of.get(field)}" for field in fields) for of in (found, wanted)
+        )
+    what = "" if name == "env" else name.replace("num_", "number of ") + " "
+    return AgentError(f"model {path} was trained for {what}{found}, not {wanted}")
 
 
 def widths_of(policy: Any) -> tuple[int, int]:

@@ -146,8 +146,8 @@ def table(means: dict[str, dict[str, Any]], counts: dict[str, int]) -> str:
                 shown = "" if relative is None else f"{100 * relative:.2f} %"
                 lines.append(
                     f"| {kind} ({counts[kind]}) | `{objective}` | {entry['optimum']:.4f} "
-                    f"| `{name}` | {agent['value']:.4f} | {agent['loss']:.4f} | {shown} "
-                    f"| {agent['largest_loss']:.4f} | {agent['decks_without_loss']} |"
+                    f"| `{name}` | {agent['value']:.4f} | {_shown(agent['loss'])} | {shown} "
+                    f"| {_shown(agent['largest_loss'])} | {agent['decks_without_loss']} |"
                 )
     return "\n".join(lines) + "\n"
 
@@ -183,6 +183,11 @@ def measure(specs: list[str], num_scenarios: int, most: int | None) -> dict[str,
         "summary": {kind: summary(solved, judged, places) for kind, places in groups.items()},
         "counts": {kind: len(places) for kind, places in groups.items()},
     }
+
+
+def _shown(loss: float) -> str:
+    """To four places, without the sign of what rounding leaves of no loss."""
+    return f"{round(loss, 4) + 0.0:.4f}"
 
 
 def main() -> None:

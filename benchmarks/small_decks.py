@@ -29,6 +29,7 @@ import numpy.typing as npt
 from agents import make_agent
 from agents.exact import TooManyStatesError, solve, spies_left
 from deck_of_spies_env import cards
+from deck_of_spies_env.commands import OneLineParser
 from deck_of_spies_env.evaluation.seeds import deal_seeds
 from deck_of_spies_env.files import write_text_atomically
 from deck_of_spies_env.solitaire import rules as game
@@ -186,6 +187,7 @@ def choose(name: str, seeds: list[int], states: npt.NDArray[Any]) -> Iterator[Sm
 
 def main() -> None:
     """Choose the family and write it."""
+    OneLineParser(description="Choose the family of small decks, and write its file.").parse_args()
     compile_engine()
     family: list[SmallDeck] = []
     seeds = deal_seeds("select", 0, NUM_DEALS)

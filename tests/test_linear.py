@@ -179,7 +179,7 @@ def test_another_weights_file_plays_otherwise(tmp_path: Path) -> None:
     [
         ({"format": 2}, "are for format 2, not 1"),
         ({"env": "DeckOfSpies-v1"}, "'DeckOfSpies-v1'"),
-        ({"rules": {"hand_size": 6}}, "are for rules"),
+        ({"rules": {"hand_size": 6}}, "trained for rules"),
         ({"weights": None}, "one for each of the features"),
         ({"weights": {"key_spies": 1.0}}, "one for each of the features"),
         ({"weights": dict.fromkeys((*FEATURES, "luck"), 1.0)}, "one for each of the features"),
@@ -213,7 +213,7 @@ def test_a_missing_file_and_other_rules_are_refused(tmp_path: Path) -> None:
         make_agent(f"linear={tmp_path / 'none.json'}")
     with pytest.raises(AgentError, match="can't read weights"):
         make_agent(f"linear={tmp_path}")
-    with pytest.raises(AgentError, match="are for rules"):
+    with pytest.raises(AgentError, match="trained for rules"):
         make_agent("linear", Rules(idle_ace=False))
 
 

@@ -10,7 +10,7 @@ import io
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stderr
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -419,7 +419,17 @@ def _check_same_run(original: TrainConfig, changed: TrainConfig) -> None:
         ("td.n_steps", original.td.n_steps, changed.td.n_steps),
     ):
         if before != after:
-            raise ConfigError(f"{name} can't change when a run goes on: it was {before}")
+            raise ConfigError(f"{_first_change(name, before, after)}; a run goes on as it began")
+
+
+def _first_change(name: str, before: Any, after: Any) -> str:
+    """In words; of a section its first field that differs."""
+    if is_dataclass(before):
+        for field in fields(before):
+            old, new = getattr(before, field.name), getattr(after, field.name)
+            if old != new:
+                return _first_change(f"{name}.{field.name}", old, new)
+    return f"{name} can't change from {before!r} to {after!r}"
 
 
 def _parse(arguments: Sequence[str]) -> tuple[TrainConfig, str]:

@@ -27,7 +27,7 @@ from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 
 from agents import AgentError
 from agents.candidate_policy import CandidatePolicy
-from agents.model_files import ENV_VERSION
+from agents.model_files import ENV_VERSION, mismatch
 from agents.objectives import payments_of
 from agents.skirmish.policy import skirmish_policy
 from agents.training.config import SKIRMISH_ID, PolicyConfig, TrainConfig
@@ -225,10 +225,7 @@ def _check(path: Path, description: dict[str, Any], wanted: dict[str, Any]) -> N
         )
     for name, value in wanted.items():
         if description.get(name) != value:
-            what = "" if name == "env" else name.replace("num_", "number of ") + " "
-            raise AgentError(
-                f"model {path} was trained for {what}{description.get(name)}, not {value}"
-            )
+            raise mismatch(path, name, description.get(name), value)
 
 
 def _make_policy(
