@@ -317,7 +317,9 @@ def test_a_match_of_skirmish_by_other_rules_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "agent", ["greedy", None, BatchAgent, lambda observation, mask: 0], ids=str
+    "agent",
+    ["greedy", None, BatchAgent, lambda observation, mask: 0],
+    ids=["text", "none", "class", "function"],
 )
 def test_what_is_no_agent_is_refused(agent: Any) -> None:
     seeds = deal_seeds("select", 0, 2)

@@ -224,9 +224,7 @@ def all_forms() -> list[Any]:
     return forms
 
 
-@pytest.mark.parametrize(
-    "seed", ["1", 1.5, -1, ["1", "2"], [1.5, 2.0], [1, -2], object()], ids=repr
-)
+@pytest.mark.parametrize("seed", ["1", 1.5, -1, ["1", "2"], [1.5, 2.0], [1, -2], {}], ids=repr)
 def test_what_is_no_seed_is_refused_before_anything_changes(seed: Any) -> None:
     for form in all_forms():
         before = form.unwrapped.get_state()

@@ -46,6 +46,11 @@ SHAPES = {
 Box = tuple[float, float, float, float]
 
 
+def named(make: Any) -> str:
+    """Of a case: its representation holds an address, and differs from process to process."""
+    return make.__name__
+
+
 def shape_of(env_id: str) -> tuple[int, int, int]:
     return next(shape for name, shape in SHAPES.items() if env_id.startswith(name))
 
@@ -147,7 +152,7 @@ def test_all_hand_sizes_and_phases_are_drawn(hand_size: int) -> None:
     assert all(picture.shape == SHAPES["DeckOfSpies"] for picture in pictures.values())
 
 
-@pytest.mark.parametrize("make", [new_env, SkirmishEnv, parallel_env], ids=str)
+@pytest.mark.parametrize("make", [new_env, SkirmishEnv, parallel_env], ids=named)
 def test_before_the_first_reset_there_is_an_empty_table(make: Callable[..., Any]) -> None:
     assert picture_of(make(render_mode="rgb_array")).dtype == np.uint8
 
@@ -620,7 +625,7 @@ def test_pictures_survive_others_that_quit_pygame() -> None:
     assert np.array_equal(first, picture_of(env))
 
 
-@pytest.mark.parametrize("make", [new_env, SkirmishEnv, parallel_env], ids=str)
+@pytest.mark.parametrize("make", [new_env, SkirmishEnv, parallel_env], ids=named)
 def test_forks_and_copies_have_no_window(make: Callable[..., Any], flips: list[int]) -> None:
     env = make(render_mode="human")
     env.reset(seed=0)
@@ -649,13 +654,13 @@ def test_the_frame_rate_is_kept() -> None:
 # --- Modes, checkers, dependencies ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [new_env, SkirmishEnv, parallel_env], ids=str)
+@pytest.mark.parametrize("make", [new_env, SkirmishEnv, parallel_env], ids=named)
 def test_an_unknown_mode_is_named(make: Callable[..., Any]) -> None:
     with pytest.raises(RenderModeError, match="one of ansi, rgb_array, human, got 'pixels'"):
         make(render_mode="pixels")
 
 
-@pytest.mark.parametrize("make", [native, SkirmishVectorEnv], ids=str)
+@pytest.mark.parametrize("make", [native, SkirmishVectorEnv], ids=named)
 def test_a_batch_has_no_window(make: Callable[..., Any]) -> None:
     with pytest.raises(RenderModeError, match="one of ansi, rgb_array, got 'human'"):
         make(render_mode="human")
