@@ -66,6 +66,8 @@ from deck_of_spies_env.solitaire.actions import IllegalActionError
 from deck_of_spies_env.solitaire.rules import Rules
 
 BANK = "test"
+DEFAULT_MARGIN = 1.0
+DEFAULT_ALPHA = 0.05
 SOLITAIRE_AGENTS = ["ppo", "greedy", "random"]
 SKIRMISH_AGENTS = ["ppo", "intrigue", "rank", "random"]
 
@@ -105,6 +107,12 @@ def check_combination(parser: OneLineParser, args: argparse.Namespace) -> None:
             parser.error(f"--{option} is of Deck of Spies only")
     if args.until_width is not None and args.sequential:
         parser.error("take --until-width or --sequential, not both")
+    for option in ("margin", "alpha"):
+        if getattr(args, option) is not None and not args.sequential:
+            parser.error(f"--{option} goes with --sequential")
+    outputs = [path for path in (args.json, args.html, args.records, args.resume) if path]
+    if len({path.resolve() for path in outputs}) < len(outputs):
+        parser.error("--json, --html, --records and --resume must name different files")
 
 
 def judge_solitaire(parser: OneLineParser, args: argparse.Namespace) -> None:
@@ -116,7 +124,7 @@ def judge_solitaire(parser: OneLineParser, args: argparse.Namespace) -> None:
         return deal_lines(names[agent], rules)
 
     try:
-        rules = Rules.of(rules_from(args.rules))
+        rules = Rules.of(rules_from(args.rules or ["{}"]))
         judgement = SolitaireJudgement(
             names,
             [partial(agent_for, spec, partial(make_agent, rules=rules)) for spec in specs],
@@ -150,7 +158,7 @@ def judge_tables(parser: OneLineParser, args: argparse.Namespace) -> None:
         return table_lines([names[first], *[names[others]] * (num_players - 1)], rules)
 
     try:
-        rules = SkirmishRules.of(rules_from(args.rules))
+        rules = SkirmishRules.of(rules_from(args.rules or ["{}"]))
         make = partial(make_skirmish_agent, num_players=num_players, rules=rules)
         judgement = TableJudgement(
             names,
@@ -191,7 +199,9 @@ def stopping_rule(
         ValueError: a width, margin or error rate out of range, or a test not of two agents.
     """
     if args.sequential:
-        return SequentialTest(args.margin / 100, args.alpha, num_agents, shares=shares)
+        margin = DEFAULT_MARGIN if args.margin is None else args.margin
+        alpha = DEFAULT_ALPHA if args.alpha is None else args.alpha
+        return SequentialTest(margin / 100, alpha, num_agents, shares=shares)
     if args.until_width is not None:
         return UntilWidth(args.until_width / 100, num_agents, shares=shares)
     return FixedDeals()
@@ -341,15 +351,13 @@ def command_line() -> OneLineParser:
         "--margin",
         type=float,
         metavar="X",
-        default=1.0,
-        help="equivalent agents differ by no more than X points (%(default)s)",
+        help=f"equivalent agents differ by no more than X points ({DEFAULT_MARGIN})",
     )
     parser.add_argument(
         "--alpha",
         type=float,
         metavar="P",
-        default=0.05,
-        help="error rate of either decision of the sequential test (%(default)s)",
+        help=f"error rate of either decision of the sequential test ({DEFAULT_ALPHA})",
     )
     parser.add_argument(
         "--seed", type=int, metavar="S", default=0, help="which deals (%(default)s)"
@@ -380,8 +388,8 @@ def command_line() -> OneLineParser:
     parser.add_argument(
         "--rules",
         nargs="+",
+        action="extend",
         metavar="KEY=VALUE",
-        default=["{}"],
         help="fields of the rule set that differ from the default, or one JSON object of them",
     )
     parser.add_argument(

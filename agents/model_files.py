@@ -54,7 +54,8 @@ def mismatch(path: Path, name: str, found: Any, wanted: Any) -> AgentError:
     if isinstance(found, Mapping) and isinstance(wanted, Mapping):
         fields = [field for field in {**wanted, **found} if found.get(field) != wanted.get(field)]
         found, wanted = (
-            ", ".join(f"{field}={of.get(field)}" for field in fields) for of in (found, wanted)
+            ", ".join(f"{field}={of[field]}" for field in fields if field in of) or "{}"
+            for of in (found, wanted)
         )
     what = "" if name == "env" else name.replace("num_", "number of ") + " "
     return AgentError(f"model {path} was trained for {what}{found}, not {wanted}")

@@ -12,7 +12,7 @@ from deck_of_spies_env.solitaire.actions import action_table
 from deck_of_spies_env.solitaire.games import states_from_recall
 from deck_of_spies_env.solitaire.observations import observation_high
 from deck_of_spies_env.solitaire.positions import check_states
-from deck_of_spies_env.solitaire.rules import Rules
+from deck_of_spies_env.solitaire.rules import OVER, Rules
 
 
 class PositionAgent(BatchAgent):
@@ -40,4 +40,6 @@ class PositionAgent(BatchAgent):
             check_states(states, self.rules)
         except ValueError as error:
             raise ValueError(f"no recall observation of a game: {error}") from None
+        if (states["phase"] == OVER).any():
+            raise ValueError("no recall observation of a game: there is nothing to decide")
         return states

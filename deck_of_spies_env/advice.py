@@ -1,10 +1,12 @@
 """Advice on the plays of a position: what each is worth, and what an agent thinks of it.
 
-In Deck of Spies a play is worth what the positions that can follow it are worth to the frozen value
-network (``evaluation/values.py``): all of them where they are few, else a sample under fresh chance
-that is common to all plays of a position. That is what *strong* play would come to on the average
-after the play, as far as the network can tell. Its errors are of the size of small differences
-between plays, and unlike the standard errors they do not vanish with more samples.
+In Deck of Spies there are two judges of plays. By ``"values"`` a play is worth what the positions
+that can follow it are worth to the frozen value network (``evaluation/values.py``): all of them
+where they are few, else a sample under fresh chance that is common to all plays of a position. That
+is what *strong* play would come to on the average after the play, as far as the network can tell:
+it has learnt from strong play under the default rules, and knows little of positions that this
+avoids. By ``"playouts"`` a play is worth what the bot ``greedy`` comes to after it, in games played
+out to the end: plain play, but true of any position and any rules.
 
 In Skirmish a play is worth its mean payoff when the hidden cards are dealt anew and all seats play
 on as the bot ``rank`` does. That is no equilibrium: it tells how a rank fares against plain play.
@@ -15,16 +17,16 @@ same advice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from deck_of_spies_env.agent import Agent, ProbabilisticAgent, ValuingAgent
-from deck_of_spies_env.checks import check_count
+from deck_of_spies_env.checks import check_count, check_seed
 from deck_of_spies_env.compiled import compiling
 from deck_of_spies_env.evaluation.values import position_values
 from deck_of_spies_env.random_streams import fork_streams, seed_streams
@@ -41,13 +43,15 @@ from deck_of_spies_env.skirmish.rules import Rules as SkirmishRules
 from deck_of_spies_env.skirmish.tables import compile_redeals
 from deck_of_spies_env.skirmish.views import redeal_views
 from deck_of_spies_env.solitaire.futures import look_ahead
-from deck_of_spies_env.solitaire.games import SNAPSHOT, compile_engine, recall_of_states
+from deck_of_spies_env.solitaire.games import SNAPSHOT, Games, compile_engine, recall_of_states
 from deck_of_spies_env.solitaire.positions import check_states
+from deck_of_spies_env.solitaire.rollouts import play_out
 from deck_of_spies_env.solitaire.rules import OVER, STATE, Rules
 
 DEFAULT_SAMPLES = 64
+JUDGES = ("values", "playouts")
 
-_POSITIONS_AT_ONCE = 64
+_POSITIONS_AT_ONCE = 32
 _BOT = "rank"
 
 
@@ -57,7 +61,7 @@ class Advice:
 
     Attributes:
         actions: int64 (k,), ascending.
-        wins: float64 (k,), probability of a win after each under strong play.
+        wins: float64 (k,), probability of a win after each.
         wins_errors: float64 (k,), standard errors of the differences to the action of most
             ``wins``, by the drawing of futures; 0 where they were all listed.
         key_spies: float64 (k,), expected Key Spies that count, 0-12.
@@ -105,6 +109,7 @@ def advise(
     *,
     samples: int = DEFAULT_SAMPLES,
     seed: int = 0,
+    judge: str | None = None,
 ) -> Advice:
     """Advice on one position, see :func:`advise_all`.
 
@@ -114,11 +119,13 @@ def advise(
         rules: the rule set that is played.
         samples: futures drawn of each play, at least 2.
         seed: of the chance that the futures meet.
+        judge: one of JUDGES; None for values under the default rules, and play-outs under others.
 
     Raises:
         ValueError: no position, one that is over, or a bad argument.
     """
-    return advise_all(agent, np.reshape(snapshot, 1), rules, samples=samples, seed=seed)[0]
+    snapshots = np.reshape(snapshot, 1)
+    return advise_all(agent, snapshots, rules, samples=samples, seed=seed, judge=judge)[0]
 
 
 def advise_all(
@@ -128,6 +135,7 @@ def advise_all(
     *,
     samples: int = DEFAULT_SAMPLES,
     seed: int = 0,
+    judge: str | None = None,
 ) -> list[Advice]:
     """Advice on many positions; none depends on what is beside it.
 
@@ -139,6 +147,7 @@ def advise_all(
         rules: the rule set that is played.
         samples: futures drawn of each play, at least 2.
         seed: of the chance that the futures meet.
+        judge: one of JUDGES; None for values under the default rules, and play-outs under others.
 
     Returns:
         N of them.
@@ -149,11 +158,10 @@ def advise_all(
     rules, samples = Rules.of(rules), _check_samples(samples)
     compile_engine()
     states = _states_of(snapshots, rules)
-    streams = fork_streams(seed, 1)
+    worths_of = _judge(judge, rules, samples, check_seed(seed))
     advice: list[Advice] = []
     for start in range(0, len(states), _POSITIONS_AT_ONCE):
-        some = states[start : start + _POSITIONS_AT_ONCE]
-        advice += _advise_some(agent, some, rules, samples, streams)
+        advice += _advise_some(agent, states[start : start + _POSITIONS_AT_ONCE], rules, worths_of)
     return advice
 
 
@@ -182,13 +190,12 @@ def _advise_some(
     agent: Agent | None,
     states: npt.NDArray[Any],
     rules: Rules,
-    samples: int,
-    streams: npt.NDArray[Any],
+    worths_of: Worths,
 ) -> list[Advice]:
     observations, masks = recall_of_states(states, rules)
     opinions = opinions_of(agent, observations, masks.astype(np.bool_))
     rows, actions = np.nonzero(masks)
-    worths = _worths(states, rows, actions, rules, samples, streams)
+    worths = worths_of(states, rows, actions)
     advice: list[Advice] = []
     for row, opinion in enumerate(opinions):
         of_row = rows == row
@@ -198,15 +205,32 @@ def _advise_some(
     return advice
 
 
-def _worths(
+Worths = Callable[
+    [npt.NDArray[Any], npt.NDArray[np.int64], npt.NDArray[np.int64]], npt.NDArray[np.float64]
+]
+"""Wins and Key Spies of futures of P plays, float64 (P, samples, 2), where samples of a number have
+met the same chance; of states (N,), the numbers of the plays' positions (P,), and actions (P,)."""
+
+
+def _judge(name: str | None, rules: Rules, samples: int, seed: int) -> Worths:
+    if name is None:
+        name = JUDGES[0] if rules == Rules() else JUDGES[1]
+    if name not in JUDGES:
+        raise ValueError(f"unknown judge {name!r}; there are {', '.join(JUDGES)}")
+    worths_of = _by_values if name == JUDGES[0] else _by_playouts
+    return partial(worths_of, rules, samples, seed)
+
+
+def _by_values(
+    rules: Rules,
+    samples: int,
+    seed: int,
     states: npt.NDArray[Any],
     rows: npt.NDArray[np.int64],
     actions: npt.NDArray[np.int64],
-    rules: Rules,
-    samples: int,
-    streams: npt.NDArray[Any],
 ) -> npt.NDArray[np.float64]:
-    """What futures of each play are worth, float64 (P, samples, 2): their mean if all are known."""
+    """By the value network; where all futures are known, their mean as each sample."""
+    streams = fork_streams(seed, 1)
     keys = np.full(len(states), streams["key"][0])
     futures = look_ahead(states, rows, actions, keys, streams, samples, rules)
     values = position_values(futures.states, rules)
@@ -214,6 +238,26 @@ def _worths(
     drawn = np.repeat(~futures.listed, futures.counts)
     worths[~futures.listed] = values[drawn].reshape(-1, *worths.shape[1:])
     return worths
+
+
+def _by_playouts(
+    rules: Rules,
+    samples: int,
+    seed: int,
+    states: npt.NDArray[Any],
+    rows: npt.NDArray[np.int64],
+    actions: npt.NDArray[np.int64],
+) -> npt.NDArray[np.float64]:
+    """By what ``greedy`` comes to."""
+    starts = np.zeros(len(rows) * samples, dtype=SNAPSHOT)
+    starts["state"] = np.repeat(states[rows], samples)
+    starts["streams"] = np.tile(fork_streams(seed, samples), len(rows))
+    games = Games(len(starts), rules=rules)
+    games.restore(starts)
+    games.step(np.repeat(actions, samples))
+    ended = play_out(games.snapshots(), "greedy", rules)
+    worths = np.stack([ended.wins, ended.key_spies], axis=1).astype(np.float64)
+    return worths.reshape(len(rows), samples, 2)
 
 
 def _compared(

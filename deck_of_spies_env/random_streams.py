@@ -118,8 +118,7 @@ def check_streams(streams: npt.NDArray[Any], going_on: npt.NDArray[np.bool_]) ->
 @entry_point
 def _first_bad(streams: Any, going_on: Any) -> int:
     for i in range(streams.shape[0]):
-        begun = streams[i].gamma & _ONE != 0 and streams[i].episode >= 0
-        if (going_on[i] and not begun) or streams[i].episode < -1:
+        if (going_on[i] and streams[i].gamma & _ONE == 0) or streams[i].episode < -1:
             return i
     return -1
 

@@ -15,7 +15,7 @@ from deck_of_spies_env.skirmish.actions import encode
 from deck_of_spies_env.skirmish.games import Games as Tables
 from deck_of_spies_env.skirmish.rules import Rules as SkirmishRules
 from deck_of_spies_env.solitaire.games import Games, recall_of_states
-from deck_of_spies_env.solitaire.rollouts import deal_snapshots, fork_snapshots
+from deck_of_spies_env.solitaire.rollouts import deal_snapshots, fork_snapshots, play_out
 from deck_of_spies_env.solitaire.rules import Rules
 
 STANDARD_ERRORS = 5.0
@@ -47,6 +47,40 @@ def test_other_rules_are_asked_about() -> None:
     env = position("2h Jh 5h 9c", "Kh", draw_deck="Jc Jd Qc Qd Kc", spy_deck="")
     assert (advise(None, env.get_state(), {"key_spies_to_win": 6}).wins == 1.0).all()
     assert (advise(None, env.get_state(), Rules(key_spies_to_win=8)).wins == 0.0).all()
+
+
+@pytest.mark.parametrize("hand_size", [3, 5, 6])
+def test_playouts_say_what_plain_play_comes_to(hand_size: int) -> None:
+    """Against games of ``greedy`` after each play, one by one, with chance of their own."""
+    rules = Rules(hand_size=hand_size)
+    dealt = deal_snapshots([4], rules)
+    advice = advise(None, dealt, rules, samples=400, seed=1, judge="playouts")
+    for number, action in enumerate(advice.actions.tolist()):
+        games = Games(400, rules=rules)
+        games.restore(fork_snapshots(dealt["state"], seed=77, copies=400))
+        games.step(np.full(400, action))
+        ended = play_out(games.snapshots(), "greedy", rules)
+        for told, found in ((advice.key_spies, ended.key_spies), (advice.wins, ended.wins)):
+            error = np.sqrt(2 * max(float(found.var()), 1e-3) / 400)
+            assert abs(told[number] - found.mean()) < STANDARD_ERRORS * error
+
+
+def test_other_rules_are_judged_by_playouts_unless_asked_otherwise() -> None:
+    rules = Rules(hand_size=3)
+    dealt = deal_snapshots([4], rules)
+    assert same(advise(None, dealt, rules), advise(None, dealt, rules, judge="playouts"))
+    assert not same(advise(None, dealt, rules), advise(None, dealt, rules, judge="values"))
+    usual = deal_snapshots([4])
+    assert same(advise(None, usual), advise(None, usual, judge="values"))
+    with pytest.raises(ValueError, match="unknown judge 'me'; there are values, playouts"):
+        advise(None, usual, judge="me")
+
+
+def test_playouts_of_several_positions_are_those_of_each() -> None:
+    dealt = deal_snapshots(range(3))
+    together = advise_all(None, dealt, samples=16, judge="playouts")
+    for number, advice in enumerate(together):
+        assert same(advice, advise(None, dealt[number], samples=16, judge="playouts"))
 
 
 def test_advice_depends_on_the_position_alone() -> None:

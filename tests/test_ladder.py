@@ -256,7 +256,16 @@ def test_policies_play_skirmish(tmp_path: Path) -> None:
     assert "Skirmish for 3" in str(evaluation)
 
 
-@pytest.mark.parametrize("answer", [None, "7", 1.5, [3], 78, -1])
+def test_rare_wins_have_no_interval_without_luck() -> None:
+    """Of 12 deals ``greedy`` loses a handful, too few to say how few."""
+    for deals, told in ((12, False), (200, True)):
+        report = evaluate(make_greedy(), deals=deals, luck=True).report
+        wins = report["agents"][0]["without_luck"]["wins"]
+        assert (wins["ci"] is not None) == (wins["factor"] is not None) == told
+        assert report["agents"][0]["without_luck"]["key_spies"]["ci"] is not None
+
+
+@pytest.mark.parametrize("answer", [None, "7", 1.5, [3], 78, -1, 10**30])
 def test_nonsense_is_told_in_a_sentence(answer: Any) -> None:
     for game in ("deck_of_spies", "skirmish"):
         with pytest.raises(IllegalActionError) as caught:
@@ -269,9 +278,12 @@ def test_nonsense_is_told_in_a_sentence(answer: Any) -> None:
     [
         (5, {}, "a policy must be an agent .* got 5"),
         ("nowhere:make", {}, "can't import policy 'nowhere:make'"),
-        ("test_ladder", {}, "can't import policy 'test_ladder'"),
+        ("greedy", {}, "unknown policy 'greedy': write 'module:name'"),
+        ("nobot", {"game": "skirmish"}, "a bot's name .*intrigue"),
+        (last_of_many, {}, "needs batched=True"),
         ("test_ladder:FILE", {}, "nothing that can be called"),
-        (last, {"deals": 0}, "at least one deal"),
+        (last, {"deals": 0}, "deals must be a whole number of at least 1, got 0"),
+        (last, {"deals": 2.5}, "deals must be a whole number of at least 1, got 2.5"),
         (last, {"game": "chess"}, "unknown game 'chess'; there are deck_of_spies, skirmish"),
         (last, {"bank": "exam"}, "unknown bank"),
         (last, {"rules": {"hand": 5}}, "unknown field 'hand'"),

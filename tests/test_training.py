@@ -32,6 +32,7 @@ from deck_of_spies_env.agent import BatchAgent
 from deck_of_spies_env.evaluation.matches import play_deals
 from deck_of_spies_env.evaluation.seeds import deal_seeds
 from deck_of_spies_env.integrations.sb3 import DeckOfSpiesVecEnv, make_vec_env
+from deck_of_spies_env.records import read_records, replay
 
 ROOT = Path(__file__).parent.parent
 NUM_ENVS = 64
@@ -280,11 +281,15 @@ def resumable(run: Path) -> Path:
 def test_a_run_killed_before_its_first_checkpoint_begins_anew(tmp_path: Path) -> None:
     run = resumable(tmp_path / "run")
     (run / "evaluations.csv").write_text("timesteps,win_rate\n99,0.5\n")
+    later = run / "samples" / "99.jsonl"
+    later.parent.mkdir()
+    later.write_text("")
     process = train("--resume", str(run))
     _, errors = process.communicate(timeout=600)
     assert process.returncode == 0, errors
     assert (run / "last_model.zip").exists()
     assert "99,0.5" not in (run / "evaluations.csv").read_text()
+    assert not later.exists()
 
 
 @pytest.mark.parametrize(
@@ -417,6 +422,21 @@ def repacked(whole: bytes, member: str, content: bytes) -> bytes:
     return made.getvalue()
 
 
+def test_a_run_leaves_records_of_games_that_replay(model_file: Path) -> None:
+    samples = sorted((model_file.parent / "samples").iterdir())
+    assert samples[-1].name == "512.jsonl"
+    with open(model_file.parent / "evaluations.csv") as file:
+        steps = [row["timesteps"] for row in csv.DictReader(file)]
+    assert {path.stem for path in samples} == set(steps)
+    config = read_command_line(["--config", str(model_file.parent / "config.yaml")])[0]
+    records = list(read_records(samples[-1]))
+    assert [record.seed for record in records] == deal_seeds("select", config.seed, 3)
+    for record in records:
+        assert record.players == (f"{config.name} at 512",)
+        *_, last = replay(record)
+        assert last.phase == "over"
+
+
 class TestModelFiles:
     def test_a_run_directory_and_a_file_are_the_same_agent(self, model_file: Path) -> None:
         seeds = deal_seeds("select", 2, 50)
@@ -450,7 +470,10 @@ class TestModelFiles:
     @pytest.mark.parametrize(
         ("break_it", "why"),
         [
-            (lambda whole: whole[: len(whole) // 2], "it is no whole zip file"),
+            (
+                lambda whole: whole[: len(whole) // 2],
+                "it is no whole zip file|it needs .*policy.pth",
+            ),
             (lambda _: b"", "it is no whole zip file"),
             (lambda whole: whole.replace(b"policy.pth", b"police.pth"), "it needs .*policy.pth"),
             (lambda whole: repacked(whole, "policy.pth", b"nonsense"), "can't read its contents"),

@@ -261,12 +261,14 @@ class EvaluationConfig:
         measure: what the best model is best at: ``win_rate``, ``key_spies`` or ``perfect``; of
             Skirmish always ``win_rate``, the share of wins.
         opponent: of Skirmish: the bot that sits in all other seats.
+        samples: deals of each evaluation whose games are recorded, 0 for none.
     """
 
     every: int = 500_000
     deals: int = 2_000
     measure: Literal["win_rate", "key_spies", "perfect"] = "win_rate"
     opponent: str = "intrigue"
+    samples: int = 3
 
     def __post_init__(self) -> None:
         if self.opponent not in BOTS:
@@ -276,6 +278,8 @@ class EvaluationConfig:
         _positive("evaluation.every", self.every)
         if not 2 <= self.deals <= _MOST_DEALS:
             raise ValueError(f"evaluation.deals must be in 2-{_MOST_DEALS}, got {self.deals}")
+        if not 0 <= self.samples <= self.deals:
+            raise ValueError(f"evaluation.samples must be in 0-{self.deals}, got {self.samples}")
 
 
 @dataclass(frozen=True)

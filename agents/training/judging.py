@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from rich.progress import (
@@ -25,6 +26,7 @@ from deck_of_spies_env.evaluation.statistics import (
     wilson_interval,
 )
 from deck_of_spies_env.evaluation.tables import TableResult, play_tables
+from deck_of_spies_env.records import GameRecord, record_deals, record_tables
 from deck_of_spies_env.skirmish.bots import make_bot
 from deck_of_spies_env.skirmish.rules import Rules as SkirmishRules
 from deck_of_spies_env.solitaire.rules import Rules
@@ -112,16 +114,31 @@ AnyScore = Score | TableScore
 
 def evaluate(agent: Agent, config: TrainConfig) -> AnyScore:
     """Play the held-out deals of a run: alone, or at tables with the bot of the configuration."""
-    seeds = deal_seeds("select", config.seed, config.evaluation.deals)
-    env = config.env
+    seeds, env = deal_seeds("select", config.seed, config.evaluation.deals), config.env
     if not env.is_skirmish:
         return Score.of(play_deals(agent, seeds, rules=Rules.of(env.rules)))
-    bot = make_bot(config.evaluation.opponent, env.num_players)
+    table = _table(agent, config)
+    return TableScore.of(play_tables(table, seeds, rules=SkirmishRules.of(env.rules)))
+
+
+def sample_games(agent: Agent, config: TrainConfig, name: str) -> Sequence[GameRecord]:
+    """Records of the first few of these deals, in Skirmish from every seat."""
+    seeds, env = deal_seeds("select", config.seed, config.evaluation.samples), config.env
+    if not seeds:
+        return []
+    if not env.is_skirmish:
+        return record_deals(agent, seeds, name=name, rules=Rules.of(env.rules))
+    names = [name, *[config.evaluation.opponent] * (env.num_players - 1)]
+    rules = SkirmishRules.of(env.rules)
+    return record_tables(_table(agent, config), seeds, names=names, rules=rules)
+
+
+def _table(agent: Agent, config: TrainConfig) -> list[Agent]:
+    """The agent and the bots that it is judged by, all reset."""
+    bot = make_bot(config.evaluation.opponent, config.env.num_players)
     for player in (agent, bot):
         player.reset(agent_seed(config.seed))
-    others = [bot] * (env.num_players - 1)
-    rules = SkirmishRules.of(env.rules)
-    return TableScore.of(play_tables([agent, *others], seeds, rules=rules))
+    return [agent, *[bot] * (config.env.num_players - 1)]
 
 
 class Judge:
@@ -166,6 +183,8 @@ class Judge:
             "deals": self._config.evaluation.deals,
         }
         self._run.add_evaluation(row | score._asdict())
+        name = f"{self._config.name} at {timesteps}"
+        self._run.add_samples(timesteps, sample_games(agent, self._config, name))
         measured: float = getattr(score, self._config.evaluation.measure)
         is_best = measured > self._best
         self._best = max(measured, self._best)

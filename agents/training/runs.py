@@ -4,6 +4,7 @@ config.yaml         the resolved configuration
 versions.json       versions of the libraries, and the git commit
 progress.csv        training log, beside TensorBoard's event files
 evaluations.csv     one row per evaluation on held-out deals
+samples/            records of a few games of each, by the number of decisions
 checkpoint/         the last checkpoint: model, games, random states
 best_model.*        best by the configured measure: .zip of PPO, .safetensors of a value network
 last_model.*        the end of training
@@ -14,7 +15,7 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -29,6 +30,7 @@ from agents.model_files import BEST_MODEL, EVALUATIONS, LAST_MODEL
 from agents.training.config import ConfigError, TrainConfig
 from agents.training.versions import git_commit, versions_of
 from deck_of_spies_env.files import write_text_atomically
+from deck_of_spies_env.records import GameRecord, write_records
 
 _LIBRARIES = (
     "deck_of_spies_env",
@@ -55,6 +57,7 @@ class RunDirectory:
         self.best_model = path / f"{BEST_MODEL}{config.model_suffix}"
         self.last_model = path / f"{LAST_MODEL}{config.model_suffix}"
         self._evaluations = path / EVALUATIONS
+        self._samples = path / "samples"
         self._checkpoint = path / "checkpoint"
         self._checkpoint_before = path / ".checkpoint.old"
         self._lock = FileLock(path / ".lock")  # released with the process, however it ends
@@ -134,6 +137,12 @@ class RunDirectory:
                 writer.writeheader()
             writer.writerow(row)
 
+    def add_samples(self, timesteps: int, games: Sequence[GameRecord]) -> None:
+        """Keep the records of a few games of an evaluation, if there are any."""
+        if games:
+            self._samples.mkdir(exist_ok=True)
+            write_records(self._samples / f"{timesteps}.jsonl", games)
+
     def drop_evaluations_after(self, timesteps: int) -> None:
         """Forget what a killed run measured after the checkpoint: it will be measured again."""
         if not self._evaluations.exists():
@@ -141,6 +150,9 @@ class RunDirectory:
         header, *rows = self._evaluations.read_text().splitlines()
         kept = [row for row in rows if int(row.partition(",")[0] or 0) <= timesteps]
         write_text_atomically(self._evaluations, "\n".join((header, *kept, "")))
+        for path in self._samples.glob("*.jsonl"):
+            if int(path.stem) > timesteps:
+                path.unlink()
 
 
 def _versions() -> dict[str, str]:

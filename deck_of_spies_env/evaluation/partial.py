@@ -69,6 +69,8 @@ def partial_file(path: str | Path, settings: Mapping[str, Any]) -> Generator[Par
         OSError: the file can't be read or written.
         PartialFileError: it's no such file, it's damaged, or it's of a run with other settings.
     """
+    if Path(path).exists() and not Path(path).is_file():
+        raise PartialFileError(f"{path} is no plain file: a run can't be kept there")
     with open(path, "a+b") as file:
         file.seek(0)
         header = {"format": FORMAT, "settings": settings}

@@ -44,6 +44,7 @@ GAMES = ("deck_of_spies", "skirmish")
 DEFAULT_OPPONENT = "intrigue"
 """The bot in all other seats of Skirmish."""
 
+_MOST = 1 << 31
 Policy = Agent | Callable[[Any, Any], Any] | str
 """An agent, a function ``(observation, action_mask) -> action``, or ``"module:name"`` of one that
 makes either; in Skirmish also a bot's name."""
@@ -253,7 +254,12 @@ def _imported(written: str) -> Callable[[], Any]:
     Raises:
         ValueError: nothing that can be called.
     """
-    module, _, name = written.partition(":")
+    module, colon, name = written.partition(":")
+    if not colon:
+        raise ValueError(
+            f"unknown policy {written!r}: write 'module:name', or in Skirmish a bot's name "
+            f"({', '.join(BOTS)}); agents of the repository are judged by evaluate.py"
+        )
     try:
         found = getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
@@ -288,12 +294,25 @@ class FunctionAgent:
         if self._batched:
             return self._function(observation, action_mask)
         pairs = zip(observation, action_mask, strict=True)
-        return np.array([_whole_number(self._function(*pair)) for pair in pairs], np.int64)
+        return np.array([_whole_number(self._call(*pair)) for pair in pairs], np.int64)
+
+    def _call(self, observation: npt.NDArray[Any], action_mask: npt.NDArray[Any]) -> Any:
+        try:
+            return self._function(observation, action_mask)
+        except (IndexError, ValueError, TypeError) as error:
+            raise ValueError(
+                f"the policy failed at one game ({error}): it is given an observation of shape "
+                f"{observation.shape} and a mask of shape {action_mask.shape}; a function that "
+                "takes many games at once needs batched=True"
+            ) from error
 
 
 def _whole_number(action: Any) -> int:
     try:
-        return operator.index(action)
+        number = operator.index(action)
+        if abs(number) > _MOST:
+            raise IllegalActionError(f"there is no action {number}")
+        return number
     except TypeError:
         raise IllegalActionError(
             f"the policy must return the index of an action, got {action!r}"

@@ -26,6 +26,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from deck_of_spies_env.agent import Agent
+from deck_of_spies_env.checks import check_count
 from deck_of_spies_env.evaluation.columns import Columns, joined
 from deck_of_spies_env.evaluation.matches import Collector, play_deals
 from deck_of_spies_env.evaluation.partial import PartialFile, Unit
@@ -218,10 +219,8 @@ class Deals:
     chunk_size: int = CHUNK_SIZE
 
     def __post_init__(self) -> None:
-        if self.count < 1:
-            raise ValueError("there must be at least one deal to play")
-        if self.chunk_size < 1:
-            raise ValueError(f"the chunk size must be at least 1, got {self.chunk_size}")
+        check_count("deals", self.count)
+        check_count("chunk_size", self.chunk_size)
         deal_seeds(self.bank, self.seed, 1, first=self.count - 1)
 
     @property

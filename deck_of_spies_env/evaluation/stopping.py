@@ -133,6 +133,8 @@ class SequentialTest:
     ) -> None:
         if num_agents != 2:
             raise ValueError(f"a sequential test is of two agents, got {num_agents}")
+        if not 0 < margin < 1:
+            raise ValueError(f"the margin must lie between 0 and 100 points, got {100 * margin:g}")
         self._margin, self._alpha = margin, alpha
         self._test = ShareTest(alpha, margin) if shares else PairedWinTest(alpha, margin)
 

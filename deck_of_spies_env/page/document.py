@@ -151,11 +151,12 @@ def _solitaire_results(report: Report) -> list[Element]:
         tag("p", _TOLD_APART, class_="note"),
         tables.solitaire_pairs(report),
     )
-    behaviour = tables.behaviour_tables(report)
+    behaviour, luck = tables.behaviour_tables(report), tables.luck_tables(report)
     return [
         results,
         *([compared] if report["comparisons"] else []),
         *([_section("behaviour", "Behaviour", *behaviour)] if behaviour else []),
+        *([_section("luck", "Luck", *luck)] if luck else []),
     ]
 
 

@@ -7,6 +7,7 @@ from itertools import combinations
 from xml.etree.ElementTree import Element
 
 from deck_of_spies_env.evaluation.behaviour import Mean
+from deck_of_spies_env.evaluation.luck_reports import WithoutLuck, factor_text
 from deck_of_spies_env.evaluation.printing import p_value_text, with_interval
 from deck_of_spies_env.evaluation.reports import AgentReport, Comparison, Report
 from deck_of_spies_env.evaluation.statistics import MAX_KEY_SPIES
@@ -221,3 +222,43 @@ def _behaviour_table(
         for measure in columns[0][1]
     ]
     return data_table(caption, ["in a deal", *(name for name, _ in columns)], rows)
+
+
+# --- Luck ---
+
+
+def luck_tables(report: Report) -> list[Element]:
+    """Results and differences with luck taken out; nothing if it wasn't asked."""
+    agents = [(it["name"], it["without_luck"]) for it in report["agents"] if it["without_luck"]]
+    pairs = [
+        (" - ".join(it["agents"]), it["without_luck"])
+        for it in report["comparisons"]
+        if it["without_luck"]
+    ]
+    tables: list[Element] = []
+    if agents:
+        head = ["agent", "wins, %", "factor", "Key Spies", "factor"]
+        tables.append(_luck_table("Luck taken out", head, agents, ""))
+    if pairs:
+        head = ["first - second", "wins, % points", "factor", "Key Spies", "factor"]
+        tables.append(_luck_table("Differences, luck taken out", head, pairs, "+"))
+    return tables
+
+
+def _luck_table(
+    caption: str,
+    head: Sequence[str],
+    figures: Sequence[tuple[str, Mapping[str, WithoutLuck]]],
+    sign: str,
+) -> Element:
+    rows: list[list[Child]] = []
+    for name, of_name in figures:
+        row: list[Child] = [name]
+        for quantity, scale in (("wins", 100), ("key_spies", 1)):
+            it = of_name[quantity]
+            row += [
+                with_interval(it["mean"], it["ci"], scale, sign).plain,
+                factor_text(it["factor"]),
+            ]
+        rows.append(row)
+    return data_table(caption, head, rows)

@@ -16,6 +16,10 @@ PLAYER_NAME = "human"
 """Who played, in records."""
 
 
+class OpponentError(RuntimeError):
+    """An opponent's own code has failed; the message is one line for the user."""
+
+
 class Play(NamedTuple):
     """A legal play, by the cards that a person picks for it.
 

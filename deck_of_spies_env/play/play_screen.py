@@ -17,7 +17,7 @@ from textual.worker import Worker, WorkerState
 from deck_of_spies_env.drawing import counted
 from deck_of_spies_env.errors import IllegalActionError
 from deck_of_spies_env.play.boards import board_of
-from deck_of_spies_env.play.game import Play, Worths
+from deck_of_spies_env.play.game import OpponentError, Play, Worths
 from deck_of_spies_env.play.plays_list import PlaysList
 from deck_of_spies_env.play.result_screen import ResultScreen
 from deck_of_spies_env.play.selection import Selection
@@ -187,6 +187,9 @@ class PlayScreen(Screen[None]):
             self._game.play(ready[0].action)
         except IllegalActionError as error:
             self.app.exit(f"an agent broke the rules: {error}")
+            return
+        except OpponentError as error:
+            self.app.exit(str(error))
             return
         if self._game.is_over:
             self._end()

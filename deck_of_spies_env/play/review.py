@@ -14,7 +14,7 @@ NUM_NAMED = 5
 _NUM_ERRORS = 2.0
 """Standard errors that a cost must exceed to be called a mistake."""
 _LEAST_COST = 0.05
-"""What it must come to at least: the values themselves have errors of about that size."""
+"""What it must come to at least: smaller costs depend on how the game is played on."""
 
 
 @dataclass(frozen=True)

@@ -74,5 +74,7 @@ class Selection:
         """
         if self.chosen is not None and kind in {None, self.chosen.kind}:
             return [self.chosen]
+        if kind is None and not self.cards and len(self.plays) > 1:
+            return []  # a second Enter must not pass by mistake
         exact = [play for play in self.plays if self.cards == frozenset(play.cards)]
         return [play for play in exact if kind in {None, play.kind}]

@@ -67,8 +67,10 @@ class SkirmishBoard(Vertical):
         self, pickable: Collection[str], able: Collection[str], picked: Collection[str]
     ) -> None:
         """Show which cards take part in a legal play, and which has been picked."""
+        to_show = set(picked)
         for box in self._hand:
-            box.show(box.card, able=box.card in able, picked=box.card in picked)
+            box.show(box.card, able=box.card in able, picked=box.card in to_show)
+            to_show.discard(box.card)  # of two Jokers one is picked
         self.query_one("#keys", Static).update(keys_below(self._hand, pickable))
 
     def _show_field(self, view: SkirmishView, zones: dict[str, Any]) -> None:

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from deck_of_spies_env.advice import advise_seat
 from deck_of_spies_env.agent import Agent
 from deck_of_spies_env.drawing import counted
-from deck_of_spies_env.play.game import PLAYER_NAME, Decision, Game, Play, Worths
+from deck_of_spies_env.errors import IllegalActionError
+from deck_of_spies_env.play.game import PLAYER_NAME, Decision, Game, OpponentError, Play, Worths
 from deck_of_spies_env.play.words import face, faces, points_of
 from deck_of_spies_env.records import SkirmishRecord, SkirmishResult
 from deck_of_spies_env.skirmish import rules as game
@@ -107,7 +108,8 @@ class SkirmishGame(Game):
             return [Play(WAIT_TEXT, (), WAIT)]
         if not mask.any():
             return []
-        return [Play(COMMIT, (card,), RANKS.index(card[0])) for card in self.pickable()]
+        different = dict.fromkeys(self.pickable())  # the Jokers are alike
+        return [Play(COMMIT, (card,), RANKS.index(card[0])) for card in different]
 
     def pickable(self) -> tuple[str, ...]:
         """The hand."""
@@ -163,7 +165,12 @@ class SkirmishGame(Game):
     def _step(self, action: int) -> tuple[int, ...]:
         joint = self._table.games.masks[0].argmax(axis=1)  # right for those that wait
         joint[self.seat] = action
-        self._opponents.choose(self._table, self.seat, joint)
+        try:
+            self._opponents.choose(self._table, self.seat, joint)
+        except IllegalActionError:
+            raise
+        except Exception as error:  # whatever a user's own agent may raise
+            raise OpponentError(f"an opponent failed: {type(error).__name__}: {error}") from error
         self._table.step(joint)
         return tuple(joint.tolist())
 

@@ -93,8 +93,8 @@ class SolitaireGame(Game):
     title: ClassVar[str] = "Deck of Spies"
     unit: ClassVar[str] = "Key Spies"
     judged_by: ClassVar[str] = (
-        "Key Spies are those expected under strong play, as far as a small value network can tell, "
-        "over the chances of the game: luck is not counted."
+        "Key Spies are means over games that a plain bot plays on after each play; the ± is twice "
+        "their standard error. Luck is not counted."
     )
     num_players: ClassVar[int] = 1
     kinds: ClassVar[dict[str, str]] = {
@@ -151,8 +151,8 @@ class SolitaireGame(Game):
         return self.state
 
     def worths(self, agent: Agent | None, snapshot: Any, samples: int, seed: int) -> Worths:
-        """Expected Key Spies after each action, under strong play."""
-        advice = advise(agent, snapshot, self.rules, samples=samples, seed=seed)
+        """Mean Key Spies after each action, if a plain bot plays on."""
+        advice = advise(agent, snapshot, self.rules, samples=samples, seed=seed, judge="playouts")
         return Worths(
             advice.actions,
             advice.key_spies,

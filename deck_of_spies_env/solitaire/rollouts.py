@@ -228,6 +228,8 @@ def deal_snapshots(
         seeds = [check_seed(seed) for seed in seeds]
     except TypeError:
         raise ValueError(f"seeds must be a sequence of whole numbers, got {seeds!r}") from None
+    except ValueError as error:
+        raise ValueError(f"seeds must be whole numbers: {error}") from None
     if not seeds:
         raise ValueError("there must be at least one seed")
     games = Games(len(seeds), rules=rules)
