@@ -24,6 +24,7 @@ from deck_of_spies_env.evaluation.seeds import (
     MAX_DEALS,
     SEED_LIMIT,
     agent_seed,
+    bank_of,
     deal_seeds,
 )
 from deck_of_spies_env.files import check_writable, write_text_atomically
@@ -91,6 +92,15 @@ def test_banks_are_disjoint_up_to_their_ends() -> None:
     assert blocks == sorted(blocks)
     for (_, last), (first, _) in pairwise(blocks):
         assert last < first
+
+
+@pytest.mark.parametrize("seed", [0, 7, SEED_LIMIT - 1])
+def test_a_seed_tells_its_bank(seed: int) -> None:
+    for bank in BANKS:
+        for count in (1, 1000):
+            assert bank_of(deal_seeds(bank, seed, count)[-1]) == bank
+    assert bank_of(len(BANKS) << 56) is None
+    assert bank_of(1 << 80) is None
 
 
 def test_seeds_of_a_bank_run_on() -> None:

@@ -405,6 +405,20 @@ def test_quitting_asks_if_a_game_is_in_hand() -> None:
     run(script, game)
 
 
+def test_a_terminal_that_is_too_small_is_told() -> None:
+    def told(app: PlayApp) -> bool:
+        return any("80 by 24" in notice.message for notice in app._notifications)
+
+    async def script(app: PlayApp, pilot: AnyPilot) -> None:
+        assert told(app) == (app.size.width < 80 or app.size.height < 24)
+        await pilot.resize_terminal(79, 24)
+        await pilot.pause()
+        assert told(app)
+
+    for size in ((60, 20), (80, 20), SMALL):
+        run(script, solitaire(), size)
+
+
 def test_a_hand_of_eight_fits_on_the_screen() -> None:
     async def script(app: PlayApp, pilot: AnyPilot) -> None:
         check_nothing_is_cut(app)

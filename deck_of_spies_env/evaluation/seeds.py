@@ -48,6 +48,16 @@ def deal_seeds(bank: str, seed: int, count: int, first: int = 0) -> list[int]:
     return list(range(start, start + count))
 
 
+def bank_of(seed: int) -> str | None:
+    """The bank that a deal seed lies in, None for one that lies in none.
+
+    Args:
+        seed: of a deal, 0 or more.
+    """
+    number = seed >> _BANK_SHIFT
+    return BANKS[number] if 0 <= number < len(BANKS) else None
+
+
 def agent_seed(seed: int, chunk: int = 0, stream: int = 0) -> int:
     """A seed for what an agent leaves to chance, unrelated to the deals of any bank.
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.events import Resize
 from textual.screen import Screen
 from textual.theme import Theme
 
@@ -45,6 +46,10 @@ _THEME = Theme(
 """Cards as in pictures of the table (``drawing.py``), light; names of cards on the dark ground."""
 
 
+SMALLEST = 80, 24
+"""Columns and lines that the screens need."""
+
+
 class PlayApp(App[str]):
     """Shows one screen to begin with: a game to play, or one to look at.
 
@@ -71,6 +76,12 @@ class PlayApp(App[str]):
     def on_mount(self) -> None:
         """Show the first screen."""
         self.push_screen(self._first)
+
+    def on_resize(self, event: Resize) -> None:
+        """Say so if the terminal is too small for all to be seen."""
+        columns, lines = SMALLEST
+        if event.size.width < columns or event.size.height < lines:
+            self.notify(f"The game needs a terminal of {columns} by {lines}.", severity="warning")
 
     def action_rules(self) -> None:
         """Show the rules."""
