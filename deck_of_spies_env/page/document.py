@@ -28,8 +28,9 @@ _TOLD_APART = (
 )
 _ESTIMATES = {
     "deck_of_spies": "The chance to win and the Key Spies of a play are means over futures that "
-    "begin with it, as the package's value function judges them. Beside them stands what each "
-    "agent thinks: its probability of the play, and a tick at its choice.",
+    "begin with it: as the package's value function judges them, or under other rules than the "
+    "default as the bot greedy ends them. Beside them stands what each agent thinks: its "
+    "probability of the play, and a tick at its choice.",
     "skirmish": "The payoff of a play is the mean over playouts that begin with it, from deals "
     "that agree with what its seat knows. Beside it stands what each agent thinks: its probability "
     "of the play, and a tick at its choice. The table shows all hands; the agents do not see them.",
