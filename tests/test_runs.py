@@ -344,6 +344,16 @@ def report_of(folder: Path, *more: str) -> dict[str, Any]:
     return report
 
 
+def test_two_runs_do_not_share_a_file(tmp_path: Path) -> None:
+    pytest.importorskip("fcntl")
+    path, settings = tmp_path / "run.jsonl", {"seed": 0}
+    wanted = pytest.raises(PartialFileError, match="being written by another run")
+    with partial_file(path, settings), wanted, partial_file(path, settings):
+        pass
+    with partial_file(path, settings):
+        pass  # it is free again
+
+
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks up processes in /proc")
 def test_a_killed_command_goes_on_where_it_was(tmp_path: Path) -> None:
     """With SIGKILL, then interrupted, then to its end: no process is left, and no deal differs."""

@@ -15,6 +15,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None
+
 from deck_of_spies_env.evaluation.columns import Columns, from_bytes, to_bytes
 
 FORMAT = "deck_of_spies_env partial run 1"
@@ -67,11 +72,13 @@ def partial_file(path: str | Path, settings: Mapping[str, Any]) -> Generator[Par
 
     Raises:
         OSError: the file can't be read or written.
-        PartialFileError: it's no such file, it's damaged, or it's of a run with other settings.
+        PartialFileError: it's no such file, it's damaged, it's of a run with other settings, or
+            another process has it open.
     """
     if Path(path).exists() and not Path(path).is_file():
         raise PartialFileError(f"{path} is no plain file: a run can't be kept there")
     with open(path, "a+b") as file:
+        _lock(path, file)
         file.seek(0)
         header = {"format": FORMAT, "settings": settings}
         lines = _whole_lines(file)
@@ -81,6 +88,20 @@ def partial_file(path: str | Path, settings: Mapping[str, Any]) -> Generator[Par
         if not lines:
             _write_line(file, header)
         yield PartialFile(file, kept)
+
+
+def _lock(path: str | Path, file: BinaryIO) -> None:
+    """Keep the file from other processes until it is closed, or this one dies, where that can be.
+
+    Raises:
+        PartialFileError: another process has it.
+    """
+    if fcntl is None:
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise PartialFileError(f"{path} is being written by another run") from None
 
 
 def _write_line(file: BinaryIO, content: Mapping[str, Any]) -> None:
