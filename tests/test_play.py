@@ -43,9 +43,11 @@ from deck_of_spies_env.play.setup import Setup
 from deck_of_spies_env.play.skirmish_game import SkirmishGame
 from deck_of_spies_env.play.solitaire_game import SolitaireGame, plays_in
 from deck_of_spies_env.play.widgets import CardBox
-from deck_of_spies_env.play.words import face
+from deck_of_spies_env.play.words import face, faces
 from deck_of_spies_env.records import GameRecord, read_records, replay, write_records
 from deck_of_spies_env.skirmish.actions import encode
+from deck_of_spies_env.skirmish.cards import cards_in
+from deck_of_spies_env.skirmish.rules import WAR
 from deck_of_spies_env.skirmish.rules import Rules as SkirmishRules
 from deck_of_spies_env.solitaire.env import DeckOfSpiesEnv
 from deck_of_spies_env.solitaire.policies import greedy_actions
@@ -417,6 +419,24 @@ def test_a_terminal_that_is_too_small_is_told() -> None:
 
     for size in ((60, 20), (80, 20), SMALL):
         run(script, solitaire(), size)
+
+
+@pytest.mark.parametrize("num_players", [2, 3, 4])
+def test_the_stakes_of_a_war_are_told_when_it_is_over(num_players: int) -> None:
+    seen = 0
+    for seed in range(12):
+        game = skirmish(seed, num_players)
+        while not game.is_over:
+            before = game.state.copy()
+            game.play(a_play(game).action)
+            told = game.last_play()
+            staked = [cards_in(int(pile)) for pile in before["stakes"] if pile]
+            if before["phase"] == WAR:
+                seen += len(staked)
+                assert all(faces(cards) in told for cards in staked)
+            else:
+                assert " with " not in told  # those of a War that has begun lie face down
+    assert seen > 10
 
 
 def test_a_hand_of_eight_fits_on_the_screen() -> None:

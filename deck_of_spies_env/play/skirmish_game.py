@@ -17,7 +17,7 @@ from deck_of_spies_env.play.words import face, faces, points_of
 from deck_of_spies_env.records import SkirmishRecord, SkirmishResult
 from deck_of_spies_env.skirmish import rules as game
 from deck_of_spies_env.skirmish.actions import WAIT, WAIT_TEXT, decode
-from deck_of_spies_env.skirmish.cards import JOKER_TEXT, RANKS
+from deck_of_spies_env.skirmish.cards import JOKER_TEXT, RANKS, cards_in
 from deck_of_spies_env.skirmish.opponents import Opponents
 from deck_of_spies_env.skirmish.positions import zones_of
 from deck_of_spies_env.skirmish.rendering import pot_winner, rank_in_words
@@ -246,10 +246,11 @@ def step_in_words(before: Any, joint: Sequence[int], after: Any, own: int | None
         joint: the actions of all seats.
         own: the seat to be called you, if there is one.
     """
+    in_war = before["phase"] == game.WAR
     acted = [
-        f"{'you' if seat == own else f'seat {seat}'} {rank_in_words(decode(action))}"
+        f"{'you' if seat == own else f'seat {seat}'} {_committed(before, seat, action)}"
         for seat, action in enumerate(joint)
-        if action != WAIT
+        if action != WAIT or (in_war and int(before["participants"]) >> seat & 1)
     ]
     winner = pot_winner(before, after)
     if after["phase"] == game.WAR:
@@ -258,8 +259,14 @@ def step_in_words(before: Any, joint: Sequence[int], after: Any, own: int | None
         told = "All burns"
     else:
         told = "You take the pot" if winner == own else f"Seat {winner} takes the pot"
-    phase = "War" if before["phase"] == game.WAR else "Committed"
-    return f"{phase}: {', '.join(acted)}. {told}."
+    return f"{'War' if in_war else 'Committed'}: {', '.join(acted)}. {told}."
+
+
+def _committed(before: Any, seat: int, action: int) -> str:
+    """What a seat has committed, and the stakes that are turned up with it (S5)."""
+    rank = "no card" if action == WAIT else rank_in_words(decode(action))
+    stakes = cards_in(int(before["stakes"][seat]))
+    return f"{rank} with {faces(stakes)}" if stakes else rank
 
 
 def _power(rank: str) -> str:
