@@ -302,7 +302,13 @@ def started(folder: Path, *more: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=heed_interrupts,  # noqa: PLW1509 -- no threads here
     )
+
+
+def heed_interrupts() -> None:
+    """Processes that share out the tests ignore interrupts, and their children would inherit it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def wait_for_lines(path: Path, number: int) -> None:

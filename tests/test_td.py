@@ -254,7 +254,8 @@ def test_a_run_leaves_its_files(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "20 held-out deals: win rate" in capsys.readouterr().out
     names = {path.name for path in run.iterdir() if not path.name.startswith(("events", "."))}
     assert names == {
-        *("config.yaml", "versions.json", "progress.csv", "evaluations.csv", "checkpoint"),
+        *("config.yaml", "versions.json", "progress.csv", "evaluations.csv", "samples"),
+        "checkpoint",
         *("best_model.safetensors", "last_model.safetensors"),
     }
     assert list(run.glob("events.out.tfevents.*"))
