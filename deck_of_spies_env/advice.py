@@ -370,11 +370,11 @@ def _num_players_of(rows: npt.NDArray[np.int8]) -> int:
 
 
 @cache
-def _compile_views() -> None:
-    rules, seats = SkirmishRules().record(MIN_PLAYERS), np.zeros(0, np.int64)
-    rows = np.zeros((0, len(seat_observation_high(MIN_PLAYERS))), np.int8)
+def _compile_views(num_players: int) -> None:
+    rules, seats = SkirmishRules().record(num_players), np.zeros(0, np.int64)
+    rows = np.zeros((0, len(seat_observation_high(num_players))), np.int8)
     states, masks = np.zeros(0, TABLE_STATE), np.zeros((0, NUM_ACTIONS), np.int8)
-    compile_tables()
+    compile_tables(num_players)
     compile_redeals()
     with compiling():
         read_observations(rows, rules, states)
@@ -385,7 +385,7 @@ def _views_of(
     rows: npt.NDArray[np.int8], num_players: int, rules: SkirmishRules
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """The views that observations hold, the observer in seat 0, and its masks, bool (N, 15)."""
-    _compile_views()
+    _compile_views(num_players)
     record = rules.record(num_players)
     views = np.zeros(len(rows), TABLE_STATE)
     masks = np.zeros((len(rows), NUM_ACTIONS), np.int8)

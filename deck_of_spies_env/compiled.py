@@ -1,11 +1,12 @@
 """Numba behind one typed wrapper: how kernels are compiled, cached and announced.
 
-Two decorators and nine instructions are all that the rest of the package sees of Numba:
+Two decorators and ten instructions are all that the rest of the package sees of Numba:
 
 * :func:`kernel` for scalar functions that other kernels call (inlined by LLVM, never cached);
 * :func:`entry_point` for the few functions that Python calls, compiled once per machine and cached;
-* :func:`popcount`, :func:`lowest_bit_index`, :func:`deposit_bits`, :func:`extract_bits`,
-  :func:`store_8_flags`, :func:`store_16_flags`, :func:`store_64_flags`, :func:`store_16_nibbles`
+* :func:`popcount`, :func:`lowest_bit_index`, :func:`highest_bit_index`,
+  :func:`deposit_bits`, :func:`extract_bits`,
+  :func:`store_8_flags`, :func:`store_16_flags`, :func:`store_64_flags`, :func:`store_16_counts`
   and :func:`store_8_bytes`, usable inside kernels only (and the two of ``subset_totals``).
 
 The cache of an entry point is stamped with the contents of *every* source file of the package, not
@@ -195,6 +196,10 @@ if TYPE_CHECKING:
         """Index of the lowest set bit, 64 for zero (kernels only)."""
         ...
 
+    def highest_bit_index(bits: np.uint64) -> np.int64:
+        """Index of the highest set bit, -1 for zero (kernels only)."""
+        ...
+
     def deposit_bits(bits: np.uint64, mask: np.uint64) -> np.uint64:
         """Bit k of ``bits`` goes to where ``mask`` has its k-th set bit (kernels only).
 
@@ -221,8 +226,8 @@ if TYPE_CHECKING:
         """Store 64 bits as 64 bytes; as store_16_flags."""
         ...
 
-    def store_16_nibbles(array: Any, offset: int, word: np.uint64) -> None:
-        """Store 16 groups of four bits as 16 bytes of 0 to 15; as store_16_flags."""
+    def store_16_counts(array: Any, offset: int, word: np.uint64) -> None:
+        """Store the set bits in each of 16 groups of four as 16 bytes; as store_16_flags."""
         ...
 
     def store_8_bytes(array: Any, offset: int, word: np.uint64) -> None:
@@ -262,8 +267,8 @@ else:
         return _store_flags(64, array)
 
     @intrinsic
-    def store_16_nibbles(typing_context, array, offset, word):
-        """Store 16 groups of four bits as 16 bytes of 0 to 15 into a contiguous int8 array."""
+    def store_16_counts(typing_context, array, offset, word):
+        """Store the set bits in each of 16 groups of four into a contiguous int8 array."""
         eight = ir.VectorType(ir.IntType(8), 8)
         sixteen = ir.VectorType(ir.IntType(8), 16)
 
@@ -276,7 +281,10 @@ else:
             high = builder.lshr(pairs, ir.Constant(eight, [4] * 8))
             order = [place // 2 + 8 * (place % 2) for place in range(16)]
             places = ir.Constant(ir.VectorType(ir.IntType(32), 16), order)
-            builder.store(builder.shuffle_vector(low, high, places), target, align=1)
+            groups = builder.shuffle_vector(low, high, places)
+            signature = ir.FunctionType(sixteen, [sixteen])
+            count = builder.module.declare_intrinsic("llvm.ctpop.v16i8", (), signature)
+            builder.store(builder.call(count, [groups]), target, align=1)
             return context.get_dummy_value()
 
         return types.void(array, types.int64, types.uint64), generate
@@ -311,6 +319,16 @@ else:
             return builder.cttz(arguments[0], context.get_constant(types.boolean, 0))
 
         return types.uint64(types.uint64), generate
+
+    @intrinsic
+    def highest_bit_index(typing_context, bits):
+        """Index of the highest set bit, -1 for zero (kernels only)."""
+
+        def generate(context, builder, signature, arguments):
+            above = builder.ctlz(arguments[0], context.get_constant(types.boolean, 0))
+            return builder.sub(context.get_constant(types.int64, 63), above)
+
+        return types.int64(types.uint64), generate
 
     def _bmi2(instruction):
         word = ir.IntType(64)

@@ -27,11 +27,14 @@ from deck_of_spies_env.compiled import (
     extract_bits,
     extract_bits_portably,
     has_fast_bit_deposit,
+    highest_bit_index,
     lowest_bit_index,
     popcount,
+    store_16_counts,
     store_16_flags,
     store_64_flags,
 )
+from deck_of_spies_env.skirmish.games import Games as Tables
 from deck_of_spies_env.solitaire.games import Games
 from deck_of_spies_env.subset_totals import rests_reach, totals_reach
 
@@ -52,6 +55,7 @@ def _move(bits: Any, masks: Any, moved: Any) -> None:
         moved[3, i] = extract_bits_portably(bits[i], masks[i])
         moved[4, i] = popcount(bits[i])
         moved[5, i] = lowest_bit_index(bits[i])
+        moved[6, i] = highest_bit_index(bits[i]) + 1
 
 
 def places(mask: int) -> list[int]:
@@ -89,7 +93,7 @@ def test_bits_are_moved_as_python_moves_them() -> None:
     pairs += [(bits, mask) for bits in words for mask in words[:7]]
     pairs += [(rng.choice(words), rng.choice(words)) for _ in range(4000)]
     bits, masks = (np.array(column, dtype=np.uint64) for column in zip(*pairs, strict=True))
-    moved = np.zeros((6, len(pairs)), dtype=np.uint64)
+    moved = np.zeros((7, len(pairs)), dtype=np.uint64)
     _move(bits, masks, moved)
     for i, (word, mask) in enumerate(pairs):
         found = moved[:, i].tolist()
@@ -97,6 +101,7 @@ def test_bits_are_moved_as_python_moves_them() -> None:
         assert found[2] == found[3] == extracted(word, mask), (word, mask)
         assert found[4] == word.bit_count()
         assert found[5] == (places(word) or [64])[0]
+        assert found[6] == word.bit_length()
 
 
 def test_fast_instructions_are_used_where_the_processor_has_them(
@@ -134,7 +139,7 @@ def test_code_for_another_processor_uses_no_instruction_of_this_one(
 
 
 DIGEST = '''
-"""What some hundred random games of all hand sizes look like from beginning to end."""
+"""What some hundred random games of each kind look like from beginning to end."""
 
 import hashlib
 import itertools
@@ -142,6 +147,7 @@ import itertools
 import numpy as np
 
 from deck_of_spies_env import compiled
+from deck_of_spies_env.skirmish import games as skirmish
 from deck_of_spies_env.solitaire.games import Games
 from deck_of_spies_env.solitaire.rollouts import deal_snapshots, play_out
 
@@ -168,10 +174,32 @@ def digest_of_games():
     return digest.hexdigest(), num_decisions
 
 
+def digest_of_tables():
+    digest = hashlib.sha256()
+    num_rounds = 0
+    for num_players in (2, 3, 4):
+        games = skirmish.Games(25, num_players)
+        games.seed(range(25), range(25))
+        games.deal()
+        rng = np.random.default_rng(num_players)
+        games.over[:] = False
+        while not games.over.all():
+            for array in (games.records, games.observations, games.masks):
+                digest.update(array.tobytes())
+            num_rounds += int((~games.over).sum())
+            games.step((rng.random(games.masks.shape) * games.masks).argmax(axis=2), ~games.over)
+            digest.update(games.rewards.tobytes())
+        digest.update(games.records.tobytes())
+        for name, column in games.endings().items():
+            digest.update(str(column.tolist()).encode())
+    return digest.hexdigest(), num_rounds
+
+
 if __name__ == "__main__":
     portable = compiled.deposit_bits is compiled.deposit_bits_portably
     print(portable, compiled.extract_bits is compiled.extract_bits_portably)
     print(*digest_of_games())
+    print(*digest_of_tables())
 '''
 
 
@@ -201,6 +229,9 @@ def test_games_are_the_same_without_the_fast_instructions(tmp_path: Path) -> Non
     assert done.stdout.split("\n")[0] == "True True", "the process used the fast instructions"
     assert done.stdout.split("\n")[1] == f"{digest} {num_decisions}"
     assert num_decisions > 5000
+    digest, num_rounds = here["digest_of_tables"]()
+    assert done.stdout.split("\n")[2] == f"{digest} {num_rounds}"
+    assert num_rounds > 1000
 
 
 # --- Storing flags --------------------------------------------------------------------------------
@@ -228,11 +259,44 @@ def test_flags_are_stored_in_their_places_alone(width: int) -> None:
         assert row == expected
 
 
+@numba.njit
+def _store_counts(words: Any, offsets: Any, rows: Any) -> None:
+    for i in range(len(words)):
+        store_16_counts(rows[i], offsets[i], words[i])
+
+
+def test_counts_are_stored_in_their_places_alone() -> None:
+    words = words_of_all_kinds()
+    offsets = np.array([index % 41 for index in range(len(words))])
+    rows = np.full((len(words), 41 + 16), 7, dtype=np.int8)
+    _store_counts(np.array(words, dtype=np.uint64), offsets, rows)
+    for word, offset, row in zip(words, offsets.tolist(), rows.tolist(), strict=True):
+        expected = [7] * (41 + 16)
+        counts = [(word >> 4 * place & 0b1111).bit_count() for place in range(16)]
+        expected[offset : offset + 16] = counts
+        assert row == expected
+
+
 @pytest.mark.parametrize("observation", ["recall", "table"])
 @pytest.mark.parametrize("hand_size", range(3, 9))
 def test_rows_of_other_games_are_not_written_to(hand_size: int, observation: str) -> None:
     """Observations and masks are stored in overlapping windows, which must end with their row."""
     games = Games(5, rules={"hand_size": hand_size}, observation=observation)
+    games.seed(range(5), range(5))
+    games.deal()
+    expected = games.observations.copy(), games.masks.copy()
+    for chosen in range(5):
+        games.observations[:], games.masks[:] = 7, 7
+        only = np.arange(5) == chosen
+        games.show(only)
+        for array, shown in zip((games.observations, games.masks), expected, strict=True):
+            assert np.array_equal(array[chosen], shown[chosen])
+            assert (array[~only] == 7).all()
+
+
+@pytest.mark.parametrize("num_players", [2, 3, 4])
+def test_rows_of_other_tables_are_not_written_to(num_players: int) -> None:
+    games = Tables(5, num_players)
     games.seed(range(5), range(5))
     games.deal()
     expected = games.observations.copy(), games.masks.copy()

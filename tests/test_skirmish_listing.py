@@ -100,7 +100,7 @@ def test_listed_outcomes_are_those_of_play() -> None:
             orders = np.full(2_000, MOVE, np.int8)
             joint = np.tile(actions, (2_000, 1))
             over = np.zeros(2_000, np.bool_)
-            step_games(records, setup, orders, joint, np.zeros((2_000, 2)), over, 0, 2_000)
+            step_games(records, setup, (0, 1), orders, joint, np.zeros((2_000, 2)), over, 0, 2_000)
             seen = Counter(key_of(one) for one in records["state"])
             p_values.append(p_value(probabilities_by_key(states, chances), seen))
     assert len(p_values) > 12

@@ -126,7 +126,7 @@ def play_tables(
     if batch_size < 1:
         raise ValueError(f"the batch size must be at least 1, got {batch_size}")
     n, num_deals = len(agents), len(seeds)
-    compile_engine()
+    compile_engine(n)
     position = start_from_options({"table": start}, n, Rules.of(rules))
     result = _empty(num_deals, n)
     matches = [(deal, rotation) for deal in range(num_deals) for rotation in range(n)]

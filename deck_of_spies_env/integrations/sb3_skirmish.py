@@ -116,7 +116,7 @@ class SkirmishVecEnv(VecEnv):
         self._potentials = np.zeros((num_tables, n))
         self._seeded = False
         self._started = time.time()
-        compile_engine()
+        compile_engine(n)
         high = self.games.observation_high
         observations = gym.spaces.Box[np.int8](np.zeros_like(high), high, dtype=np.int8)
         super().__init__(num_rows, observations, gym.spaces.Discrete(NUM_ACTIONS))

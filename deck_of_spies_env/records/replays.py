@@ -186,8 +186,8 @@ def replay_solitaire(
 
 
 def _replay_skirmish(record: SkirmishRecord) -> Iterator[SkirmishPosition]:
-    compile_skirmish()
     n = record.num_players
+    compile_skirmish(n)
     with _blaming(record):
         games = SkirmishGames(1, n, rules=record.rules)
         start = start_from_options({"table": record.start}, n, record.rules)

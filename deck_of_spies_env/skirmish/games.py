@@ -52,19 +52,22 @@ def offending(state: Any, rules: Any, actions: Any) -> np.uint8:
     """Bit mask of the seats whose actions are illegal."""
     seats = np.uint8(0)
     for seat in range(rules.num_players):
-        if not table.is_legal(state, seat, np.int64(actions[seat])):
-            seats |= np.uint8(1 << seat)
+        illegal = not table.is_legal(state, seat, np.int64(actions[seat]))
+        seats |= np.uint8(illegal) << np.uint8(seat)
     return seats
 
 
 @entry_point
-def may_step(records: Any, setup: Any, orders: Any, actions: Any, first: int, stop: int) -> bool:
+def may_step(
+    records: Any, setup: Any, seats: Any, orders: Any, actions: Any, first: int, stop: int
+) -> bool:
     """Whether the tables that are to move may; arguments as in step_games."""
+    rules = game.values_of(setup[0].rules, len(seats))
     for i in range(first, stop):
         if orders[i] == MOVE:
             state = records[i].state
             lenient = setup[0].illegal_loses and state.phase != game.OVER
-            if not lenient and offending(state, setup[0].rules, actions[i]) != 0:
+            if not lenient and offending(state, rules, actions[i]) != 0:
                 return False
     return True
 
@@ -73,6 +76,7 @@ def may_step(records: Any, setup: Any, orders: Any, actions: Any, first: int, st
 def step_games(
     records: Any,
     setup: Any,
+    seats: Any,
     orders: Any,
     actions: Any,
     rewards: Any,
@@ -85,13 +89,14 @@ def step_games(
     Args:
         records: shape (N,), dtype SNAPSHOT; changed in place.
         setup: shape (1,), dtype SETUP.
+        seats: all n of them as a tuple: of its length, the compiler makes code for just that many.
         orders: int8 (N,) of MOVE, DEAL and REST.
         actions: int64 (N, n); only those of tables that move are looked at.
         rewards, over: float64 (N, n) and bool (N,), overwritten; rewards are the payoffs (S12) of
             tables whose game ends by this step, and 0 elsewhere.
         first, stop: the tables of this call.
     """
-    rules = setup[0].rules
+    rules = game.values_of(setup[0].rules, len(seats))
     num_over = 0
     for i in range(first, stop):
         record = records[i]
@@ -124,16 +129,23 @@ def deal_games(records: Any, setup: Any, chosen: Any) -> None:
 
 @entry_point
 def show_games(
-    records: Any, setup: Any, chosen: Any, rows: Any, masks: Any, first: int, stop: int
+    records: Any,
+    setup: Any,
+    seats: Any,
+    chosen: Any,
+    rows: Any,
+    masks: Any,
+    first: int,
+    stop: int,
 ) -> None:
     """Write observations, int8 (N, n, d), and masks, int8 (N, n, 15), of chosen tables.
 
     Args:
-        records, setup, first, stop: as in step_games.
+        records, setup, seats, first, stop: as in step_games.
         chosen: bool (N,).
         rows, masks: their rows are overwritten.
     """
-    rules = setup[0].rules
+    rules = game.values_of(setup[0].rules, len(seats))
     for i in range(first, stop):
         if chosen[i]:
             state = records[i].state
@@ -154,24 +166,38 @@ def _margin(totals: Any, seat: int) -> np.int64:
 
 @entry_point
 def judge_games(
-    records: Any, setup: Any, outcomes: Any, totals: Any, margins: Any, rounds: Any, truncated: Any
-) -> None:
+    records: Any,
+    setup: Any,
+    ended: Any,
+    outcomes: Any,
+    totals: Any,
+    margins: Any,
+    rounds: Any,
+    truncated: Any,
+) -> int:
     """Write how games ended; rows of those that go on are left as they are.
 
     Args:
         records: shape (N,), dtype SNAPSHOT.
         setup: shape (1,), dtype SETUP.
+        ended: int64 (N,), for the indices of the games that are over.
         outcomes: int8 (N, n), codes of OUTCOMES.
         totals: int64 (N, n), what each seat holds; 0 for seats that do not count (S9).
         margins: int64 (N, n), points more than the best of the others.
         rounds: int64 (N, n), played.
         truncated: bool (N,), which games the round limit cut off (S10).
+
+    Returns:
+        How many games are over.
     """
     rules = setup[0].rules
+    num_ended = 0
     for i in range(records.shape[0]):
         state = records[i].state
         if state.phase != game.OVER:
             continue
+        ended[num_ended] = i
+        num_ended += 1
         truncated[i] = state.offenders == 0 and game.eliminated(state, rules) == 0
         counting, best = game.scored(state, rules), game.winners(state, rules)
         winning = WIN if game.is_single(best) else SHARED
@@ -185,6 +211,7 @@ def judge_games(
             rounds[i, seat] = state.rounds
         for seat in range(rules.num_players):
             margins[i, seat] = _margin(totals[i], seat)
+    return num_ended
 
 
 @entry_point
@@ -233,10 +260,14 @@ def show_states(states: Any, rules: Any, seats: Any, rows: Any, masks: Any) -> N
 
 
 @cache
-def compile_engine() -> None:
-    """Compile or load the entry points of every environment, once and safe among processes."""
+def compile_engine(num_players: int) -> None:
+    """Compile or load the entry points of every environment, once and safe among processes.
+
+    Args:
+        num_players: 2-4; the kernels of a step are made for each number of players.
+    """
     with compiling():
-        games = Games(1)
+        games = Games(1, num_players)
         games.seed([0], [0])
         games.deal()
         games.step(games.masks.argmax(axis=2))
@@ -286,6 +317,7 @@ class Games:
         self.observation_high = observations.observation_high(num_players)
         self._setup: npt.NDArray[Any] = np.zeros(1, dtype=SETUP)
         self._setup["rules"] = self.rules.record(num_players)
+        self._seats = tuple(range(self.num_players))
         self._setup["illegal_loses"] = illegal_action == "lose"
         self.records: npt.NDArray[Any] = np.zeros(num_games, dtype=SNAPSHOT)
         self.records["state"] = undealt_states(num_games)
@@ -365,10 +397,10 @@ class Games:
             orders = dealing.view(np.int8)  # True is DEAL
         elif moving is not None:
             orders = np.where(moving, np.int8(MOVE), np.int8(REST))
-        records, setup = self.records, self._setup
+        records, setup, seats = self.records, self._setup, self._seats
 
         def may(first: int, stop: int) -> bool:
-            return may_step(records, setup, orders, actions, first, stop)
+            return may_step(records, setup, seats, orders, actions, first, stop)
 
         if not all(share_out(may, self._parts)):
             raise self._illegal_action_error(actions, orders == MOVE)
@@ -376,7 +408,8 @@ class Games:
             self.renew()
 
         def step(first: int, stop: int) -> int:
-            return step_games(records, setup, orders, actions, self.rewards, self.over, first, stop)
+            written = self.rewards, self.over
+            return step_games(records, setup, seats, orders, actions, *written, first, stop)
 
         num_over = sum(share_out(step, self._parts))
         self.show()
@@ -388,14 +421,15 @@ class Games:
         arrays = self.observations, self.masks
 
         def show(first: int, stop: int) -> None:
-            show_games(self.records, self._setup, everyone, *arrays, first, stop)
+            show_games(self.records, self._setup, self._seats, everyone, *arrays, first, stop)
 
         share_out(show, self._parts)
 
     def current_masks(self) -> npt.NDArray[np.int8]:
         """The masks as int8 (N, n, 15), whatever has happened to ``masks``."""
         rows, masks = np.empty_like(self.observations), np.empty_like(self.masks)
-        show_games(self.records, self._setup, self._everyone, rows, masks, 0, len(self))
+        arrays = self._everyone, rows, masks
+        show_games(self.records, self._setup, self._seats, *arrays, 0, len(self))
         return masks
 
     def endings(self) -> dict[str, npt.NDArray[Any]]:
@@ -410,9 +444,10 @@ class Games:
         shape = len(self), self.num_players
         outcomes = np.full(shape, NO_OUTCOME, np.int8)
         totals, margins, rounds = (np.zeros(shape, np.int64) for _ in range(3))
-        truncated = np.zeros(len(self), np.bool_)
-        judge_games(self.records, self._setup, outcomes, totals, margins, rounds, truncated)
-        ended, names = np.flatnonzero(outcomes[:, 0]), np.empty(shape, object)
+        truncated, ended = np.zeros(len(self), np.bool_), np.empty(len(self), np.int64)
+        columns = outcomes, totals, margins, rounds, truncated
+        ended = ended[: judge_games(self.records, self._setup, ended, *columns)]
+        names = np.empty(shape, object)
         names[ended] = _OUTCOME_NAMES[outcomes[ended]]  # of few games, mostly
         return {
             "outcome": names,

@@ -22,7 +22,7 @@ from deck_of_spies_env.compiled import (
     lowest_bit_index,
     popcount,
     store_8_bytes,
-    store_16_nibbles,
+    store_16_counts,
 )
 from deck_of_spies_env.layouts import Field, high_of, layout_of, table_of
 from deck_of_spies_env.skirmish import cards
@@ -134,15 +134,6 @@ _RANK_SHIFT = np.uint64(2)
 _RANK = np.uint64(0b1111)
 _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN = (np.uint64(number) for number in range(2, 8))
 _BYTE = np.uint64(8)
-_PAIRS_1 = np.uint64(0x5555555555555555)
-_PAIRS_2 = np.uint64(0x3333333333333333)
-
-
-@kernel
-def _count_ranks(held: np.uint64) -> np.uint64:
-    """How many cards of each rank there are, four bits each: each nibble of the mask is a rank."""
-    held = held - ((held >> _ONE) & _PAIRS_1)
-    return (held & _PAIRS_2) + ((held >> _TWO) & _PAIRS_2)
 
 
 class _Block(NamedTuple):
@@ -174,11 +165,11 @@ def _block(state: Any, player: int, own: bool) -> _Block:
     hidden |= popcount(stakes & dealt) << (_BYTE * _SIX)
     hidden |= popcount(stakes & latest) << (_BYTE * _SEVEN)
     return _Block(
-        _count_ranks(committed),
-        _count_ranks(state.capture[player]),
-        _count_ranks(hand & ~dealt & ~latest & ~mixed),
-        _count_ranks(mixed & ~seen),
-        _count_ranks(latest & ~seen),
+        committed,
+        state.capture[player],
+        hand & ~dealt & ~latest & ~mixed,
+        mixed & ~seen,
+        latest & ~seen,
         hidden,
         np.uint64((state.participants >> np.uint8(player)) & np.uint8(1)),
     )
@@ -187,11 +178,11 @@ def _block(state: Any, player: int, own: bool) -> _Block:
 @kernel
 def _store_block(block: _Block, out: Any, first: int) -> None:
     """Write it; 14 counts spill over two entries more, which the next field overwrites."""
-    store_16_nibbles(out, first + _COMMITTED, block.committed)
-    store_16_nibbles(out, first + _CAPTURE, block.capture)
-    store_16_nibbles(out, first + KNOWN, block.known)
-    store_16_nibbles(out, first + PREVIOUS, block.previous)
-    store_16_nibbles(out, first + RECYCLED, block.recycled)
+    store_16_counts(out, first + _COMMITTED, block.committed)
+    store_16_counts(out, first + _CAPTURE, block.capture)
+    store_16_counts(out, first + KNOWN, block.known)
+    store_16_counts(out, first + PREVIOUS, block.previous)
+    store_16_counts(out, first + RECYCLED, block.recycled)
     store_8_bytes(out, first + HIDDEN_NUMBERS, block.hidden)
     out[first + _PARTICIPANT] = np.int8(block.participant)
 
@@ -211,9 +202,9 @@ class _Table(NamedTuple):
 def _table(state: Any, rules: Any, seat: int) -> _Table:
     """What a seat is shown beside the players."""
     return _Table(
-        _count_ranks(state.hand[seat]),
-        _count_ranks(dealt_pool(state, seat)),
-        _count_ranks(state.graveyard),
+        state.hand[seat],
+        dealt_pool(state, seat),
+        state.graveyard,
         np.int8(state.phase == game.SKIRMISH),
         np.int8(state.phase == game.WAR),
         np.int8(min(rules.max_rounds - np.int64(state.rounds), MOST_ROUNDS_SHOWN)),
@@ -223,9 +214,9 @@ def _table(state: Any, rules: Any, seat: int) -> _Table:
 @kernel
 def _store_table(table: _Table, out: Any) -> None:
     """Write it; what spills over is overwritten by the fields of the players."""
-    store_16_nibbles(out, _HAND, table.hand)
-    store_16_nibbles(out, UNSEEN, table.unseen)
-    store_16_nibbles(out, _GRAVEYARD, table.graveyard)
+    store_16_counts(out, _HAND, table.hand)
+    store_16_counts(out, UNSEEN, table.unseen)
+    store_16_counts(out, _GRAVEYARD, table.graveyard)
     out[PHASE] = table.in_skirmish
     out[PHASE + 1] = table.in_war
     out[_ROUNDS_LEFT] = table.rounds_left

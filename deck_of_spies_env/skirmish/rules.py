@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from deck_of_spies_env.checks import as_rule_set
 from deck_of_spies_env.compiled import (
     by_field,
     extract_bits,
+    highest_bit_index,
     kernel,
     lowest_bit_index,
     popcount,
@@ -47,6 +48,26 @@ RULES = np.dtype(
     ]
 )
 """The compiled form of a number of players and :class:`Rules`."""
+
+
+class RuleValues(NamedTuple):
+    """The fields of a record of dtype RULES as values: kernels take either."""
+
+    num_players: np.int64
+    max_rounds: np.int64
+    recycle_captures: np.bool_
+    deck: np.uint64
+
+
+@kernel
+def values_of(rules: Any, num_players: Any) -> RuleValues:
+    """Rules for a kernel in haste: no write to memory can change them, so that they stay at hand.
+
+    Args:
+        rules: record of dtype RULES.
+        num_players: of the same; a literal makes the compiler unroll what goes over the seats.
+    """
+    return RuleValues(np.int64(num_players), rules.max_rounds, rules.recycle_captures, rules.deck)
 
 
 @dataclass(frozen=True)
@@ -213,9 +234,24 @@ _RANK = np.uint64(0b1111)
 _LOWEST_SUIT = np.uint64(0x11111111111111)
 _CARDS = np.uint64(cards.ALL_CARDS)
 _JOKERS = np.uint64(cards.JOKERS)
-_ACE, _JACK, _QUEEN, _JOKER = cards.ACE, cards.JACK, cards.QUEEN, cards.JOKER
+_ACE, _JACK = cards.ACE, cards.JACK
+_ROYAL_RANKS = np.uint64(1 << cards.QUEEN | 1 << cards.KING)
+_JOKER_RANK = np.uint64(1 << cards.JOKER)
 _STAKES_OF_FOUR, _STAKES = 1, 2
 _NUM_BATCHES = 4
+
+
+_VALUE_BIT_0, _VALUE_BIT_1, _VALUE_BIT_2, _VALUE_BIT_3 = (
+    np.uint64(
+        sum(
+            0b1111 << (4 * cards.RANKS.index(rank))
+            for value, rank in enumerate(cards.SUITED_RANKS, start=1)
+            if value >> bit & 1
+        )
+    )
+    for bit in range(4)
+)
+"""The cards whose value has a bit set: a sum of values is a few counts of bits."""
 
 
 # --- Cards ---
@@ -237,25 +273,17 @@ def ranks_of(pile: np.uint64) -> np.uint64:
 @kernel
 def total_value(held: np.uint64) -> np.int64:
     """Sum of the values of cards: Ace 1 to King 13, Jokers 0 (S9)."""
-    total = np.int64(0)
-    held &= ~_JOKERS
-    while held != _ZERO:
-        total += np.int64(lowest_bit_index(held) >> _RANK_SHIFT) + 1
-        held &= held - _ONE
-    return total
+    total = np.int64(popcount(held & _VALUE_BIT_0)) + 2 * np.int64(popcount(held & _VALUE_BIT_1))
+    total += 4 * np.int64(popcount(held & _VALUE_BIT_2))
+    return total + 8 * np.int64(popcount(held & _VALUE_BIT_3))
 
 
 @kernel
 def war_sum(pile: np.uint64) -> np.int64:
     """Sum of a War pile: a Joker counts as the highest other card of the same pile (S6)."""
     jokers = np.int64(popcount(pile & _JOKERS))
-    total, highest = np.int64(0), np.int64(0)
-    pile &= ~_JOKERS
-    while pile != _ZERO:
-        highest = np.int64(lowest_bit_index(pile) >> _RANK_SHIFT) + 1
-        total += highest
-        pile &= pile - _ONE
-    return total + jokers * highest
+    highest = (highest_bit_index(pile & ~_JOKERS) >> 2) + 1
+    return total_value(pile) + jokers * highest
 
 
 # --- What is legal ---
@@ -264,9 +292,9 @@ def war_sum(pile: np.uint64) -> np.int64:
 @kernel
 def decides(state: Any, seat: int) -> bool:
     """Whether a seat has a decision now: to commit a card to the skirmish, or to its War (S5)."""
-    if state.phase == OVER or state.hand[seat] == _ZERO:
-        return False
-    return state.phase == SKIRMISH or (state.participants >> np.uint8(seat)) & np.uint8(1) != 0
+    fights = (state.participants >> np.uint8(seat)) & np.uint8(1) != 0
+    has_card = state.hand[seat] != _ZERO
+    return has_card & ((state.phase == SKIRMISH) | ((state.phase == WAR) & fights))
 
 
 # --- What happens ---
@@ -389,28 +417,20 @@ def contenders(committed: Any, num_players: int) -> np.uint8:
         committed: integers (n,) or more, the card of each seat; suits make no difference.
         num_players: n.
     """
-    everyone = jacks = aces = highest = np.uint8(0)
+    present = _ZERO
+    aces = jacks = highest = np.uint8(0)
     best = np.int64(-1)
-    royalty = joker = False
     for seat in range(num_players):
-        rank = np.int64(committed[seat]) >> 2
-        bit = np.uint8(1 << seat)
-        everyone |= bit
-        if rank == _JOKER:
-            joker = True
-        elif rank == _ACE:
-            aces |= bit
-        elif rank == _JACK:
-            jacks |= bit
-        elif rank >= _QUEEN:
-            royalty = True
-        if rank > best:
-            best, highest = rank, bit
-        elif rank == best:
-            highest |= bit
-    if joker:
-        return everyone
-    if aces != 0 and royalty:
+        # Without branches: which way they go would be anyone's guess.
+        rank, bit = np.int64(committed[seat]) >> 2, np.uint8(1 << seat)
+        present |= _ONE << np.uint64(rank)
+        aces |= bit if rank == _ACE else np.uint8(0)
+        jacks |= bit if rank == _JACK else np.uint8(0)
+        highest = bit if rank > best else highest | (bit if rank == best else np.uint8(0))
+        best = max(best, rank)
+    if present & _JOKER_RANK != _ZERO:
+        return np.uint8((1 << num_players) - 1)
+    if aces != 0 and present & _ROYAL_RANKS != _ZERO:
         return jacks if jacks != 0 else aces
     return highest
 
@@ -475,12 +495,13 @@ def resolve_war(state: Any, streams: Any, rules: Any) -> None:
             leading = np.uint8(0)
             break
         leading = leaders(state, rules, leading)
-    settle(state, rules, leading)
+    settle_stakes(state, rules, leading)
+    settle_pot(state, rules, leading)
 
 
 @kernel
-def settle(state: Any, rules: Any, winner: np.uint8) -> None:
-    """S4 and S7: the pot and the winner's War pile are captured, everything else burns.
+def settle_pot(state: Any, rules: Any, winner: np.uint8) -> None:
+    """S4 and S7: the winner captures the cards committed to the skirmish, or they burn.
 
     Args:
         state: with or without a War just fought.
@@ -488,17 +509,31 @@ def settle(state: Any, rules: Any, winner: np.uint8) -> None:
         winner: bit mask of one seat, or of none.
     """
     pot = take_pot(state, rules)
-    if winner == 0:
-        state.graveyard |= pot
+    state.graveyard |= pot if winner == 0 else _ZERO
     for seat in range(rules.num_players):
-        pile = state.stakes[seat]
+        state.capture[seat] |= pot & _all_if_in(winner, seat)
+
+
+@kernel
+def settle_stakes(state: Any, rules: Any, winner: np.uint8) -> None:
+    """S4 and S7: the winner of a War captures its own War pile, the others' burn.
+
+    Args:
+        state, rules, winner: as in settle_pot.
+    """
+    for seat in range(rules.num_players):
+        pile, taken = state.stakes[seat], _all_if_in(winner, seat)
         lay_open(state, seat, pile)
         state.stakes[seat] = _ZERO
-        if winner & np.uint8(1 << seat):
-            state.capture[seat] |= pot | pile
-        else:
-            state.graveyard |= pile
+        state.capture[seat] |= pile & taken
+        state.graveyard |= pile & ~taken
     state.participants = 0
+
+
+@kernel
+def _all_if_in(seats: np.uint8, seat: int) -> np.uint64:
+    """All cards if a seat is in a bit mask, else none."""
+    return _ZERO - np.uint64((seats >> np.uint8(seat)) & np.uint8(1))
 
 
 @kernel
@@ -549,7 +584,7 @@ def play(state: Any, streams: Any, rules: Any, ranks: Any) -> None:
         state.committed[seat] = np.int8(lowest_bit_index(card))
     fighting = contenders(state.committed, rules.num_players)
     if is_single(fighting):
-        settle(state, rules, fighting)
+        settle_pot(state, rules, fighting)
     elif begin_war(state, streams, rules, fighting):
         state.phase = WAR
         return

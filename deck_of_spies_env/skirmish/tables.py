@@ -112,7 +112,7 @@ class Table:
         self.rules = self.games.rules
         self.illegal_action = illegal_action
         self.last_step: tuple[Any, npt.NDArray[np.int64]] | None = None
-        compile_engine()
+        compile_engine(self.num_players)
 
     @property
     def state(self) -> Any:

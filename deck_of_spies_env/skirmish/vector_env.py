@@ -75,7 +75,7 @@ class SkirmishVectorEnv(GamesVectorEnv[npt.NDArray[np.int8]]):
             autoreset_mode=autoreset_mode,
             copy=copy,
         )
-        compile_engine()
+        compile_engine(self.num_players)
 
     # --- Gymnasium ---
 
