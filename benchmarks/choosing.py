@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
 import numpy.typing as npt
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
 
-from deck_of_spies_env.compiled import popcount
-from deck_of_spies_env.random_streams import uniform_below
+from deck_of_spies_env.compiled import lowest_bit_index, popcount
+from deck_of_spies_env.random_streams import pick_bit, uniform_below
 
 Masks = npt.NDArray[Any]
 Choose = Callable[[Masks, npt.NDArray[np.uint64], npt.NDArray[Any]], None]
 
 WORD_BITS = 64
+_WINDOW = 8  # bytes, and bits of a byte
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _ONE = np.uint64(1)
 
@@ -35,19 +39,50 @@ def _below(stream: Any, bound: Any) -> Any:
     return np.int64(number)
 
 
+if TYPE_CHECKING:
+
+    def _eight_flags(masks: Any, offset: int) -> np.uint64:
+        """Which of eight bytes are not 0, as bits; of a contiguous array, from a flat index on."""
+        ...
+
+else:
+
+    @intrinsic
+    def _eight_flags(typing_context, masks, offset):
+        if masks.layout != "C" or masks.dtype.bitwidth != _WINDOW:
+            raise numba.TypingError(f"masks must be contiguous bytes, got {masks}")
+        eight = ir.VectorType(ir.IntType(_WINDOW), _WINDOW)
+
+        def generate(context, builder, signature, arguments):
+            masks, offset = arguments
+            data = context.make_array(signature.args[0])(context, builder, masks).data
+            source = builder.bitcast(builder.gep(data, [offset]), eight.as_pointer())
+            zeros = ir.Constant(eight, [0] * _WINDOW)
+            flags = builder.icmp_unsigned("!=", builder.load(source, align=1), zeros)
+            return builder.zext(builder.bitcast(flags, ir.IntType(_WINDOW)), ir.IntType(64))
+
+        return types.uint64(masks, types.int64), generate
+
+
+@inlined
+def _flags(masks: Any, i: Any, first: Any, count: Any) -> Any:
+    """Which of up to 64 actions of row i are legal, from the first on, as bits."""
+    word = np.uint64(0)
+    if count < _WINDOW:
+        for place in range(count):
+            word |= np.uint64(masks[i, first + place] != 0) << np.uint64(place)
+        return word
+    start = i * masks.shape[1] + first
+    for place in range(0, count - _WINDOW, _WINDOW):
+        word |= _eight_flags(masks, start + place) << np.uint64(place)
+    last = count - _WINDOW  # some bits come twice
+    return word | _eight_flags(masks, start + last) << np.uint64(last)
+
+
 @inlined
 def _nth_bit(word: Any, n: Any) -> Any:
-    """Index of the set bit that has n set bits below it; without branches to mispredict."""
-    index = np.uint64(0)
-    left = np.uint64(n)
-    for width in (32, 16, 8, 4, 2):
-        low_bits = (_ONE << np.uint64(width)) - _ONE
-        low = np.uint64(popcount((word >> index) & low_bits))
-        beyond = np.uint64(left >= low)
-        left -= beyond * low
-        index += beyond * np.uint64(width)
-    pair = word >> index
-    return np.int64(index + (left if pair & _ONE else _ONE))
+    """Index of the set bit that has n set bits below it."""
+    return np.int64(lowest_bit_index(pick_bit(word, np.uint64(n))))
 
 
 @compiled
@@ -72,18 +107,29 @@ def choose_each(masks: Any, stream: Any, actions: Any) -> None:
     """A random legal action of each game, 0 where nothing is legal.
 
     Args:
-        masks: shape (N, n), not 0 where an action is legal.
+        masks: contiguous bytes of shape (N, n), not 0 where an action is legal.
         stream: see new_stream.
         actions: integers of any kind (N,), overwritten.
     """
     num_actions = masks.shape[1]
-    legal = np.zeros(num_actions + 1, dtype=np.int64)
+    later = np.zeros(num_actions // WORD_BITS, dtype=np.uint64)  # words of flags after the first
     for i in range(masks.shape[0]):
-        num_legal = 0
-        for action in range(num_actions):  # every action is written, but only legal ones stay
-            legal[num_legal] = action
-            num_legal += masks[i, action] != 0
-        actions[i] = legal[_below(stream, num_legal)] if num_legal else 0
+        word = _flags(masks, i, 0, min(num_actions, WORD_BITS))
+        here = num_legal = np.int64(popcount(word))
+        for place in range(len(later)):
+            first = WORD_BITS * (place + 1)
+            later[place] = _flags(masks, i, first, min(num_actions - first, WORD_BITS))
+            num_legal += np.int64(popcount(later[place]))
+        if num_legal == 0:
+            actions[i] = 0
+            continue
+        left, place = _below(stream, num_legal), 0
+        while left >= here:
+            left -= here
+            word = later[place]
+            here = np.int64(popcount(word))
+            place += 1
+        actions[i] = WORD_BITS * place + _nth_bit(word, left)
 
 
 @compiled

@@ -51,7 +51,7 @@ def packed(masks: npt.NDArray[np.int8]) -> npt.NDArray[np.uint64]:
     return words
 
 
-@pytest.mark.parametrize("num_actions", [1, 2, 63, 64, 65, 78, 606])
+@pytest.mark.parametrize("num_actions", [1, 2, 7, 8, 9, 15, 63, 64, 65, 72, 78, 606])
 @pytest.mark.parametrize("action_type", [np.int32, np.int64])
 def test_every_choice_is_legal_and_every_legal_action_is_chosen(
     num_actions: int, action_type: type[np.integer[Any]]
