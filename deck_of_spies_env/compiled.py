@@ -1,13 +1,13 @@
 """Numba behind one typed wrapper: how kernels are compiled, cached and announced.
 
-Two decorators and ten instructions are all that the rest of the package sees of Numba:
+Two decorators and eight instructions are all that the rest of the package sees of Numba:
 
 * :func:`kernel` for scalar functions that other kernels call (inlined by LLVM, never cached);
 * :func:`entry_point` for the few functions that Python calls, compiled once per machine and cached;
 * :func:`popcount`, :func:`lowest_bit_index`, :func:`highest_bit_index`,
-  :func:`deposit_bits`, :func:`extract_bits`,
-  :func:`store_8_flags`, :func:`store_16_flags`, :func:`store_64_flags`, :func:`store_16_counts`
-  and :func:`store_8_bytes`, usable inside kernels only (and the two of ``subset_totals``).
+  :func:`deposit_bits`, :func:`extract_bits`, :func:`store_8_flags`, :func:`store_16_flags` and
+  :func:`store_64_flags`, usable inside kernels only (and those of ``subset_totals``, ``vectors``
+  and ``lanes``).
 
 The cache of an entry point is stamped with the contents of *every* source file of the package, not
 of its own file alone as Numba does it: a kernel inlines functions of other files, and a stale copy
@@ -226,14 +226,6 @@ if TYPE_CHECKING:
         """Store 64 bits as 64 bytes; as store_16_flags."""
         ...
 
-    def store_16_counts(array: Any, offset: int, word: np.uint64) -> None:
-        """Store the set bits in each of 16 groups of four as 16 bytes; as store_16_flags."""
-        ...
-
-    def store_8_bytes(array: Any, offset: int, word: np.uint64) -> None:
-        """Store the eight bytes of a word, the lowest first; as store_16_flags."""
-        ...
-
 else:
 
     def _store_flags(number, array):
@@ -265,42 +257,6 @@ else:
     def store_64_flags(typing_context, array, offset, bits):
         """Store 64 bits as 64 bytes of 0 or 1 into a contiguous int8 array."""
         return _store_flags(64, array)
-
-    @intrinsic
-    def store_16_counts(typing_context, array, offset, word):
-        """Store the set bits in each of 16 groups of four into a contiguous int8 array."""
-        eight = ir.VectorType(ir.IntType(8), 8)
-        sixteen = ir.VectorType(ir.IntType(8), 16)
-
-        def generate(context, builder, signature, arguments):
-            array, offset, word = arguments
-            data = context.make_array(signature.args[0])(context, builder, array).data
-            target = builder.bitcast(builder.gep(data, [offset]), sixteen.as_pointer())
-            pairs = builder.bitcast(word, eight)
-            low = builder.and_(pairs, ir.Constant(eight, [15] * 8))
-            high = builder.lshr(pairs, ir.Constant(eight, [4] * 8))
-            order = [place // 2 + 8 * (place % 2) for place in range(16)]
-            places = ir.Constant(ir.VectorType(ir.IntType(32), 16), order)
-            groups = builder.shuffle_vector(low, high, places)
-            signature = ir.FunctionType(sixteen, [sixteen])
-            count = builder.module.declare_intrinsic("llvm.ctpop.v16i8", (), signature)
-            builder.store(builder.call(count, [groups]), target, align=1)
-            return context.get_dummy_value()
-
-        return types.void(array, types.int64, types.uint64), generate
-
-    @intrinsic
-    def store_8_bytes(typing_context, array, offset, word):
-        """Store the eight bytes of a word, the lowest first, into a contiguous int8 array."""
-
-        def generate(context, builder, signature, arguments):
-            array, offset, word = arguments
-            data = context.make_array(signature.args[0])(context, builder, array).data
-            target = builder.bitcast(builder.gep(data, [offset]), word.type.as_pointer())
-            builder.store(word, target, align=1)
-            return context.get_dummy_value()
-
-        return types.void(array, types.int64, types.uint64), generate
 
     @intrinsic
     def popcount(typing_context, bits):

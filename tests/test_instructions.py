@@ -1,4 +1,4 @@
-"""The instructions under the kernels: bits moved, flags stored, all subsets totalled at once.
+"""The instructions under the kernels: bits moved, flags stored, several words or sums at once.
 
 Each is held to a few lines of Python on whole numbers. Processors without fast instructions for
 moving bits get them from loops, so the whole engine is played with these, too.
@@ -30,9 +30,20 @@ from deck_of_spies_env.compiled import (
     highest_bit_index,
     lowest_bit_index,
     popcount,
-    store_16_counts,
     store_16_flags,
     store_64_flags,
+)
+from deck_of_spies_env.lanes import (
+    bytes_of_groups,
+    count_bytes,
+    count_lanes,
+    in_all_lanes,
+    lanes,
+    lanes_of_bits,
+    lanes_of_flags,
+    store_counts,
+    store_words,
+    where_any,
 )
 from deck_of_spies_env.skirmish.games import Games as Tables
 from deck_of_spies_env.solitaire.games import Games
@@ -259,24 +270,6 @@ def test_flags_are_stored_in_their_places_alone(width: int) -> None:
         assert row == expected
 
 
-@numba.njit
-def _store_counts(words: Any, offsets: Any, rows: Any) -> None:
-    for i in range(len(words)):
-        store_16_counts(rows[i], offsets[i], words[i])
-
-
-def test_counts_are_stored_in_their_places_alone() -> None:
-    words = words_of_all_kinds()
-    offsets = np.array([index % 41 for index in range(len(words))])
-    rows = np.full((len(words), 41 + 16), 7, dtype=np.int8)
-    _store_counts(np.array(words, dtype=np.uint64), offsets, rows)
-    for word, offset, row in zip(words, offsets.tolist(), rows.tolist(), strict=True):
-        expected = [7] * (41 + 16)
-        counts = [(word >> 4 * place & 0b1111).bit_count() for place in range(16)]
-        expected[offset : offset + 16] = counts
-        assert row == expected
-
-
 @pytest.mark.parametrize("observation", ["recall", "table"])
 @pytest.mark.parametrize("hand_size", range(3, 9))
 def test_rows_of_other_games_are_not_written_to(hand_size: int, observation: str) -> None:
@@ -307,6 +300,107 @@ def test_rows_of_other_tables_are_not_written_to(num_players: int) -> None:
         for array, shown in zip((games.observations, games.masks), expected, strict=True):
             assert np.array_equal(array[chosen], shown[chosen])
             assert (array[~only] == 7).all()
+
+
+# --- Four words at once ---------------------------------------------------------------------------
+
+
+@numba.njit
+def _combine(words: Any, others: Any, indices: Any, results: Any) -> None:
+    for i in range(len(words)):
+        a, b = lanes(words[i]), lanes(others[i])
+        made = (
+            a & b,
+            a | b,
+            ~a,
+            a << 56,
+            a >> 28,
+            where_any(a, b),
+            count_lanes(a),
+            count_bytes(a),
+            lanes_of_bits(indices[i]),
+            lanes_of_flags(np.uint8(words[i, 0])),
+            in_all_lanes(words[i, 1]),
+            bytes_of_groups(a),
+        )
+        for place in range(4):
+            store_words(results[i], 32 * len(made) * place, made[:4], place)
+            store_words(results[i], 32 * len(made) * place + 32, made[4:8], place)
+            store_words(results[i], 32 * len(made) * place + 64, made[8:], place)
+
+
+def _counts(word: int, size: int) -> int:
+    """How many bits are set in each group of so many, in its place."""
+    groups = range(0, 64, size)
+    ones = (1 << size) - 1
+    return sum((word >> place & ones).bit_count() << place for place in groups)
+
+
+def _spread(word: int) -> int:
+    """The lowest eight groups of four, a byte each."""
+    return sum((word >> 4 * place & 15) << 8 * place for place in range(8))
+
+
+def _expected(a: list[int], b: list[int], indices: list[int], place: int) -> list[int]:
+    word, other = a[place], b[place]
+    return [
+        word & other,
+        word | other,
+        word ^ ALL_ONES,
+        word << 56 & ALL_ONES,
+        word >> 28,
+        other if word else 0,
+        word.bit_count(),
+        _counts(word, 8),
+        1 << indices[place] if indices[place] >= 0 else 0,
+        a[0] >> place & 1,
+        a[1],
+        _counts(_spread(word), 8),
+    ]
+
+
+def test_four_words_at_once_are_four_times_one() -> None:
+    rng = random.Random(3)
+    words = words_of_all_kinds()
+    number = len(words)
+    rows = [[words[i], *(rng.choice(words) for _ in range(3))] for i in range(number)]
+    others = [[rng.choice(words) for _ in range(4)] for _ in range(number)]
+    indices = [[rng.randint(-1, 63) for _ in range(4)] for _ in range(number)]
+    results = np.zeros((number, 4 * 12 * 8 * 4), np.int8)
+    given = np.array(rows, np.uint64), np.array(others, np.uint64)
+    _combine(*given, np.array(indices, np.int8), results)
+    stored = results.view(np.uint64).reshape(number, 4, 48)[:, :, :12].tolist()
+    for i in range(number):
+        for place in range(4):
+            expected = _expected(rows[i], others[i], indices[i], place)
+            assert stored[i][place] == expected, (i, place)
+
+
+@numba.njit
+def _store_lanes(words: Any, offsets: Any, counts: Any, raw: Any) -> None:
+    for i in range(len(words)):
+        a = lanes(words[i])
+        for place in range(4):
+            store_counts(counts[i, place], offsets[i], (a, ~a), place)
+            store_words(raw[i, place], offsets[i], (a, ~a), place)
+
+
+def test_words_and_counts_are_stored_in_their_places_alone() -> None:
+    rng = random.Random(4)
+    words = words_of_all_kinds()
+    rows = [[words[i], *(rng.choice(words) for _ in range(3))] for i in range(len(words))]
+    offsets = [index % 41 for index in range(len(words))]
+    counts, raw = (np.full((len(words), 4, 41 + width), 7, np.int8) for width in (32, 16))
+    _store_lanes(np.array(rows, np.uint64), np.array(offsets), counts, raw)
+    for i, offset in enumerate(offsets):
+        for place in range(4):
+            both = rows[i][place] | (rows[i][place] ^ ALL_ONES) << 64
+            groups = [(both >> 4 * group & 15).bit_count() for group in range(32)]
+            expected = [7] * offset + groups + [7] * (41 - offset)
+            assert counts[i, place].tolist() == expected
+            stored = list(both.to_bytes(16, "little"))
+            expected = [7] * offset + stored + [7] * (41 - offset)
+            assert raw[i, place].view(np.uint8).tolist() == expected
 
 
 # --- Totals of all subsets ------------------------------------------------------------------------

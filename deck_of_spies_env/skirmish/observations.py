@@ -20,14 +20,22 @@ from deck_of_spies_env.compiled import (
     deposit_bits,
     kernel,
     lowest_bit_index,
-    popcount,
-    store_8_bytes,
-    store_16_counts,
+)
+from deck_of_spies_env.lanes import (
+    Lanes,
+    bytes_of_groups,
+    count_lanes,
+    in_all_lanes,
+    lanes,
+    lanes_of_bits,
+    lanes_of_flags,
+    store_counts,
+    store_words,
+    where_any,
 )
 from deck_of_spies_env.layouts import Field, high_of, layout_of, table_of
 from deck_of_spies_env.skirmish import cards
 from deck_of_spies_env.skirmish import rules as game
-from deck_of_spies_env.skirmish.views import dealt_pool
 
 MOST_ROUNDS_SHOWN = 127
 _CARDS_OF_A_RANK = 4
@@ -105,7 +113,7 @@ def layout_table(num_players: int = 2) -> str:
 LAYOUT = observation_layout(2)
 """Layout for two players: ``obs[LAYOUT["hand"]]``. With more players, more fields follow."""
 
-# Offsets for the kernels, which can't read a dict: taken from the layout, never written by hand.
+# Offsets for kernels, which can't read a dict: taken from the layout, never written by hand.
 _HAND = LAYOUT["hand"].start
 UNSEEN = LAYOUT["unseen"].start
 _GRAVEYARD = LAYOUT["graveyard"].start
@@ -132,94 +140,107 @@ _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 _RANK_SHIFT = np.uint64(2)
 _RANK = np.uint64(0b1111)
-_TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN = (np.uint64(number) for number in range(2, 8))
-_BYTE = np.uint64(8)
 
 
-class _Block(NamedTuple):
-    """The fields of one player, uint64 each: counts by rank four bits each, ``hidden`` in bytes."""
+class _Rows(NamedTuple):
+    """The observations of all seats in pieces, each of words by seat.
 
-    committed: np.uint64
-    capture: np.uint64
-    known: np.uint64
-    previous: np.uint64
-    recycled: np.uint64
-    hidden: np.uint64
-    participant: np.uint64
+    A field of counts is a set of cards, four bits a rank: 56 bits for 14 entries. Fields that
+    follow one another are put together bit by bit, and words of them, 16 entries each, are turned
+    into counts as they are stored. The last 16 entries are words of bytes.
+    """
+
+    table: tuple[Lanes, Lanes]  # 32 counts from the first entry on
+    table_end: tuple[Lanes, Lanes]  # the last 16 entries before the players
+    own: tuple[Lanes, Lanes, Lanes, Lanes]  # 64 counts of a player, as it sees them itself
+    own_end: tuple[Lanes, Lanes]  # the last 16 entries of that
+    others: tuple[Lanes, Lanes, Lanes, Lanes]  # and as others see them
+    others_end: tuple[Lanes, Lanes]
 
 
 @kernel
-def _block(state: Any, player: int, own: bool) -> _Block:
-    """What a player itself, or any other seat, may know of the player."""
-    hand, stakes, supply = state.hand[player], state.stakes[player], state.supply[player]
-    dealt, latest, previous = state.dealt, state.latest[player], state.previous[player]
-    seen = hand if own else _ZERO
+def _table(hand: Lanes, unseen: Lanes, graveyard: Lanes) -> tuple[Lanes, Lanes]:
+    """The first 32 of three fields of counts."""
+    return hand | unseen << 56, unseen >> 8 | graveyard << 48
+
+
+@kernel
+def _table_end(state: Any, rules: Any, graveyard: Lanes) -> tuple[Lanes, Lanes]:
+    """The last 13 counts of the Graveyard, the phase and the rounds left."""
+    rounds_left = min(rules.max_rounds - np.int64(state.rounds), MOST_ROUNDS_SHOWN)
+    last = np.uint64(state.phase == game.SKIRMISH) << np.uint64(40)
+    last |= np.uint64(state.phase == game.WAR) << np.uint64(48)
+    last |= np.uint64(rounds_left) << np.uint64(56)
+    return (
+        bytes_of_groups(graveyard >> 4),
+        bytes_of_groups(graveyard >> 36) | in_all_lanes(last),
+    )
+
+
+@kernel
+def _player(
+    committed: Lanes, capture: Lanes, known: Lanes, previous: Lanes, recycled: Lanes
+) -> tuple[Lanes, Lanes, Lanes, Lanes]:
+    """The first 64 of five fields of counts."""
+    return (
+        committed | capture << 56,
+        capture >> 8 | known << 48,
+        known >> 16 | previous << 40,
+        previous >> 24 | recycled << 32,
+    )
+
+
+@kernel
+def _player_end(recycled: Lanes, hidden: Lanes, participant: Lanes) -> tuple[Lanes, Lanes]:
+    """The last seven counts of the fifth, the eight numbers of HIDDEN and the last entry."""
+    return bytes_of_groups(recycled >> 28) | hidden << 56, hidden >> 8 | participant << 56
+
+
+@kernel
+def _hidden(hand: Lanes, supply: Lanes, stakes: Lanes, dealt: Lanes, latest: Lanes) -> Lanes:
+    """The numbers of HIDDEN, a byte each."""
+    numbers = count_lanes(hand) | count_lanes(hand & dealt) << 8
+    numbers = numbers | count_lanes(hand & latest) << 16 | count_lanes(supply) << 24
+    numbers = numbers | count_lanes(supply & dealt) << 32 | count_lanes(stakes) << 40
+    return numbers | count_lanes(stakes & dealt) << 48 | count_lanes(stakes & latest) << 56
+
+
+@kernel
+def _rows(state: Any, rules: Any) -> _Rows:
+    """All before any of it is written: for all the compiler knows, writing changes the state."""
+    hand, supply, stakes = lanes(state.hand), lanes(state.supply), lanes(state.stakes)
+    dealt, latest, previous = in_all_lanes(state.dealt), lanes(state.latest), lanes(state.previous)
+    graveyard = in_all_lanes(state.graveyard)
+    committed, capture = lanes_of_bits(state.committed), lanes(state.capture)
     # Cards older than the latest batch are in hand, unless some of them have just been staked.
-    mixed = previous if previous & stakes != _ZERO else _ZERO
-    committed = _ZERO
-    if state.committed[player] != game.NO_CARD:
-        committed = _ONE << np.uint64(state.committed[player])
-    hidden = popcount(hand) | popcount(hand & dealt) << _BYTE
-    hidden |= popcount(hand & latest) << (_BYTE * _TWO) | popcount(supply) << (_BYTE * _THREE)
-    hidden |= popcount(supply & dealt) << (_BYTE * _FOUR) | popcount(stakes) << (_BYTE * _FIVE)
-    hidden |= popcount(stakes & dealt) << (_BYTE * _SIX)
-    hidden |= popcount(stakes & latest) << (_BYTE * _SEVEN)
-    return _Block(
-        committed,
-        state.capture[player],
-        hand & ~dealt & ~latest & ~mixed,
-        mixed & ~seen,
-        latest & ~seen,
-        hidden,
-        np.uint64((state.participants >> np.uint8(player)) & np.uint8(1)),
+    mixed = where_any(previous & stakes, previous)
+    known = hand & ~(dealt | latest | mixed)
+    hidden = _hidden(hand, supply, stakes, dealt, latest)
+    participant = lanes_of_flags(state.participants)
+    return _Rows(
+        _table(hand, dealt & ~hand, graveyard),
+        _table_end(state, rules, graveyard),
+        _player(committed, capture, known, mixed & ~hand, latest & ~hand),
+        _player_end(latest & ~hand, hidden, participant),
+        _player(committed, capture, known, mixed, latest),
+        _player_end(latest, hidden, participant),
     )
 
 
 @kernel
-def _store_block(block: _Block, out: Any, first: int) -> None:
-    """Write it; 14 counts spill over two entries more, which the next field overwrites."""
-    store_16_counts(out, first + _COMMITTED, block.committed)
-    store_16_counts(out, first + _CAPTURE, block.capture)
-    store_16_counts(out, first + KNOWN, block.known)
-    store_16_counts(out, first + PREVIOUS, block.previous)
-    store_16_counts(out, first + RECYCLED, block.recycled)
-    store_8_bytes(out, first + HIDDEN_NUMBERS, block.hidden)
-    out[first + _PARTICIPANT] = np.int8(block.participant)
-
-
-class _Table(NamedTuple):
-    """The fields before those of the players: counts by rank four bits each, and three entries."""
-
-    hand: np.uint64
-    unseen: np.uint64
-    graveyard: np.uint64
-    in_skirmish: np.int8
-    in_war: np.int8
-    rounds_left: np.int8
-
-
-@kernel
-def _table(state: Any, rules: Any, seat: int) -> _Table:
-    """What a seat is shown beside the players."""
-    return _Table(
-        state.hand[seat],
-        dealt_pool(state, seat),
-        state.graveyard,
-        np.int8(state.phase == game.SKIRMISH),
-        np.int8(state.phase == game.WAR),
-        np.int8(min(rules.max_rounds - np.int64(state.rounds), MOST_ROUNDS_SHOWN)),
-    )
-
-
-@kernel
-def _store_table(table: _Table, out: Any) -> None:
-    """Write it; what spills over is overwritten by the fields of the players."""
-    store_16_counts(out, _HAND, table.hand)
-    store_16_counts(out, UNSEEN, table.unseen)
-    store_16_counts(out, _GRAVEYARD, table.graveyard)
-    out[PHASE] = table.in_skirmish
-    out[PHASE + 1] = table.in_war
-    out[_ROUNDS_LEFT] = table.rounds_left
+def _write_row(rows: _Rows, num_players: int, seat: int, out: Any) -> None:
+    """Write what a seat is shown. Two pieces overlap, as 45 and 79 entries are no whole words."""
+    store_counts(out, 0, rows.table, seat)
+    store_words(out, PLAYER - 16, rows.table_end, seat)
+    for player in range(num_players):
+        place = player - seat if player >= seat else player - seat + num_players
+        first = PLAYER + place * PLAYER_WIDTH
+        if player == seat:
+            store_counts(out, first, rows.own, player)
+            store_words(out, first + PLAYER_WIDTH - 16, rows.own_end, player)
+        else:
+            store_counts(out, first, rows.others, player)
+            store_words(out, first + PLAYER_WIDTH - 16, rows.others_end, player)
 
 
 @kernel
@@ -232,10 +253,7 @@ def write_observation(state: Any, rules: Any, seat: int, out: Any) -> None:
         seat: who looks.
         out: contiguous int8 array of shape (d,), overwritten.
     """
-    _store_table(_table(state, rules, seat), out)
-    for player in range(rules.num_players):
-        place = player - seat if player >= seat else player - seat + rules.num_players
-        _store_block(_block(state, player, player == seat), out, PLAYER + place * PLAYER_WIDTH)
+    _write_row(_rows(state, rules), rules.num_players, seat, out)
 
 
 @kernel
@@ -247,15 +265,9 @@ def write_observations(state: Any, rules: Any, rows: Any) -> None:
         rules: record of dtype RULES.
         rows: overwritten.
     """
-    for player in range(rules.num_players):
-        # All before any of it is written: for all the compiler knows, writing changes the state.
-        table = _table(state, rules, player)
-        own, block = _block(state, player, True), _block(state, player, False)
-        _store_table(table, rows[player])
-        _store_block(own, rows[player], PLAYER)
-        for place in range(1, rules.num_players):
-            seat = player - place if player >= place else player - place + rules.num_players
-            _store_block(block, rows[seat], PLAYER + place * PLAYER_WIDTH)
+    pieces = _rows(state, rules)
+    for seat in range(rules.num_players):
+        _write_row(pieces, rules.num_players, seat, rows[seat])
 
 
 @kernel
