@@ -45,7 +45,7 @@ from deck_of_spies_env.play.solitaire_game import SolitaireGame, plays_in
 from deck_of_spies_env.play.widgets import CardBox
 from deck_of_spies_env.play.words import face, faces
 from deck_of_spies_env.records import GameRecord, read_records, replay, write_records
-from deck_of_spies_env.skirmish.actions import encode
+from deck_of_spies_env.skirmish.actions import WAIT, encode
 from deck_of_spies_env.skirmish.cards import cards_in
 from deck_of_spies_env.skirmish.rules import WAR
 from deck_of_spies_env.skirmish.rules import Rules as SkirmishRules
@@ -421,6 +421,22 @@ def test_a_terminal_that_is_too_small_is_told() -> None:
         run(script, solitaire(), size)
 
 
+SUM = re.compile(r"(\d+) in all")
+
+
+def war_sums_of(game: SkirmishGame, before: Any) -> set[int]:
+    """What those in the War have put together before any tie, by S6."""
+    sums: set[int] = set()
+    joint = game.decisions[-1].joint
+    for seat in range(game.num_players):
+        if before["participants"] >> seat & 1:
+            ranks = [card[0] for card in cards_in(int(before["stakes"][seat]))]
+            ranks += [] if joint[seat] == WAIT else ["A23456789TJQK*"[joint[seat]]]
+            plain = ["A23456789TJQK".index(rank) + 1 for rank in ranks if rank != "*"]
+            sums.add(sum(plain) + max([0, *plain]) * ranks.count("*"))
+    return sums
+
+
 @pytest.mark.parametrize("num_players", [2, 3, 4])
 def test_the_stakes_of_a_war_are_told_when_it_is_over(num_players: int) -> None:
     seen = 0
@@ -434,6 +450,7 @@ def test_the_stakes_of_a_war_are_told_when_it_is_over(num_players: int) -> None:
             if before["phase"] == WAR:
                 seen += len(staked)
                 assert all(faces(cards) in told for cards in staked)
+                assert war_sums_of(game, before) == {int(sum_) for sum_ in SUM.findall(told)}
             else:
                 assert " with " not in told  # those of a War that has begun lie face down
     assert seen > 10

@@ -263,10 +263,20 @@ def step_in_words(before: Any, joint: Sequence[int], after: Any, own: int | None
 
 
 def _committed(before: Any, seat: int, action: int) -> str:
-    """What a seat has committed, and the stakes that are turned up with it (S5)."""
+    """What a seat has committed, and in a War the stakes turned up with it, and their sum (S5)."""
     rank = "no card" if action == WAIT else rank_in_words(decode(action))
+    if before["phase"] != game.WAR:
+        return rank
     stakes = cards_in(int(before["stakes"][seat]))
-    return f"{rank} with {faces(stakes)}" if stakes else rank
+    committed = () if action == WAIT else (decode(action),)
+    total = _war_sum([*committed, *stakes])
+    return f"{rank} with {faces(stakes)}, {total} in all" if stakes else f"{rank}, {total} in all"
+
+
+def _war_sum(pile: Sequence[str]) -> int:
+    """What a War pile counts, Jokers as its highest other card (S6); only ranks matter."""
+    values = [RANKS.index(card[0]) + 1 for card in pile if card != JOKER_TEXT]
+    return sum(values) + (len(pile) - len(values)) * max(values, default=0)
 
 
 def _power(rank: str) -> str:
