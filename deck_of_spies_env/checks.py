@@ -62,7 +62,7 @@ def check_seed(seed: Any) -> int:
         ValueError: not a whole number, or negative.
     """
     try:
-        number = operator.index(seed)
+        number = -1 if isinstance(seed, bool | np.bool_) else operator.index(seed)
     except TypeError:
         number = -1
     if number < 0:

@@ -6,6 +6,7 @@ import argparse
 import json
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -71,27 +72,37 @@ def writable_file(text: str) -> Path:
 
 
 def rules_from(written: Sequence[str]) -> Any:
-    """Fields of a rule set from ``key=value`` pairs with values in JSON, or from one JSON object.
+    """Fields of a rule set from ``key=value`` pairs, or from one JSON object.
+
+    A value is a number, true, false or any text; numbers in quotes are texts.
 
     Raises:
         ValueError: neither of them.
     """
     if len(written) == 1 and "=" not in written[0]:
-        return _parsed_json(written[0])
+        return _json_object(written[0])
     fields: dict[str, Any] = {}
     for text in written:
-        name, _, value = text.partition("=")
+        name, sign, value = text.partition("=")
+        if not sign:
+            raise _unreadable(text)
         if name in fields:
             raise ValueError(f"rules: {name} is given twice")
-        fields[name] = _parsed_json(value)
+        fields[name] = value
+        with suppress(ValueError, RecursionError):
+            fields[name] = json.loads(value)
     return fields
 
 
-def _parsed_json(text: str) -> Any:
+def _json_object(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(
-            f"rules: can't read {text!r}: write KEY=VALUE with a number, true, false or a text in "
-            "quotes"
-        ) from error
+        raise _unreadable(text) from error
+
+
+def _unreadable(text: str) -> ValueError:
+    return ValueError(
+        f"rules: can't read {text!r}: write KEY=VALUE with a number, true, false or a text, or one "
+        "JSON object"
+    )

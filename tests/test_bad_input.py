@@ -224,7 +224,9 @@ def all_forms() -> list[Any]:
     return forms
 
 
-@pytest.mark.parametrize("seed", ["1", 1.5, -1, ["1", "2"], [1.5, 2.0], [1, -2], {}], ids=repr)
+@pytest.mark.parametrize(
+    "seed", ["1", 1.5, -1, True, ["1", "2"], [1.5, 2.0], [1, -2], {}], ids=repr
+)
 def test_what_is_no_seed_is_refused_before_anything_changes(seed: Any) -> None:
     for form in all_forms():
         before = form.unwrapped.get_state()
@@ -233,7 +235,7 @@ def test_what_is_no_seed_is_refused_before_anything_changes(seed: Any) -> None:
         assert np.array_equal(form.unwrapped.get_state(), before), form
 
 
-@pytest.mark.parametrize("seed", ["1", 1.5, -1, None], ids=repr)
+@pytest.mark.parametrize("seed", ["1", 1.5, -1, True, None], ids=repr)
 def test_what_is_no_seed_of_a_copy_is_refused(seed: Any) -> None:
     table, one_seat = parallel_env(), gym.make("Skirmish-v0").unwrapped
     for env in (table, one_seat):
@@ -258,7 +260,7 @@ def test_what_are_no_options_is_refused_before_anything_changes(options: Any) ->
         assert np.array_equal(form.unwrapped.get_state(), before), form
 
 
-@pytest.mark.parametrize("action", ["K", 0.5, None], ids=repr)
+@pytest.mark.parametrize("action", ["K", 0.5, True, None], ids=repr)
 def test_what_is_no_whole_number_is_not_decoded(action: Any) -> None:
     for env in (fresh(), gym.make("Skirmish-v0").unwrapped):
         with pytest.raises(ValueError, match="whole number"):

@@ -13,6 +13,7 @@ import pytest
 import evaluate
 from deck_of_spies_env import Rules
 from deck_of_spies_env.evaluation import runs
+from deck_of_spies_env.skirmish.rules import Rules as SkirmishRules
 
 ROOT = Path(__file__).parent.parent
 
@@ -152,7 +153,9 @@ def test_seeds_are_other_deals(tmp_path: Path) -> None:
         (["--json", "/"], "'/'"),
         (["--rules", "hand_size=9"], "hand_size must be a whole number 3-8, got 9"),
         (["--rules", "hand=5"], "unknown field 'hand'"),
-        (["--rules", "idle_ace=maybe"], "can't read 'maybe'"),
+        (["--rules", "idle_ace=maybe"], "idle_ace must be true or false, got 'maybe'"),
+        (["--rules", "hand_size=6", "idle_ace"], "can't read 'idle_ace'"),
+        (["--game", "skirmish", "--agents", "rank", "high", "--rules", "ranks=AX"], "got 'AX'"),
         (["--rules", "idle_ace"], "can't read 'idle_ace'"),
         (["--rules", "[5]"], "mapping"),
         (["--rules", '{"key_spies_to_win": 13}'], "key_spies_to_win"),
@@ -183,6 +186,10 @@ def test_rules_can_be_written_in_two_ways() -> None:
     for written in (["idle_ace=false", "hand_size=6"], ['{"idle_ace": false, "hand_size": 6}']):
         assert Rules.of(evaluate.rules_from(written)) == rules
     assert Rules.of(evaluate.rules_from(["{}"])) == Rules()
+    small = SkirmishRules(ranks="AJQK", num_suits=2)
+    for written in (["ranks=AJQK", "num_suits=2"], ['ranks="AJQK"', "num_suits=2"]):
+        assert SkirmishRules.of(evaluate.rules_from(written)) == small
+    assert SkirmishRules.of(evaluate.rules_from(['ranks="234"'])) == SkirmishRules(ranks="234")
 
 
 def test_agents_without_their_libraries_are_named() -> None:

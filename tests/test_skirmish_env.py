@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -657,6 +658,35 @@ def test_a_state_that_play_does_not_come_to_is_refused(
     with pytest.raises(ValueError, match=message):
         env.set_state(wrong)
     assert env.get_state() == before
+
+
+def test_states_of_other_rules_are_refused() -> None:
+    """Where captures come back and where they don't, hidden cards and endings differ."""
+    without = {"recycle_captures": False}
+    seen: Counter[str] = Counter()
+    for seed in range(10):
+        for rules, others in ((None, without), (without, None)):
+            env, other = new_env(rules=rules), new_env(rules=others)
+            env.reset(seed=seed)
+            other.reset(seed=seed)
+            before, over = other.get_state(), False
+            while not over:
+                _, _, terminated, truncated, _ = env.step(int(env.action_masks().argmax()))
+                over = terminated or truncated
+                state = env.get_state()["state"]
+                came_back = (state["hand"] | state["supply"] | state["stakes"]) & ~state["dealt"]
+                if rules is None and came_back.any():
+                    seen["back"] += 1
+                    with pytest.raises(ValueError, match="a captured card has come back"):
+                        other.set_state(env.get_state())
+                    assert other.get_state() == before
+            out = (state["hand"] == 0) & (state["capture"] != 0)
+            if rules is not None and terminated and out.any():
+                seen["out"] += 1
+                with pytest.raises(ValueError, match="out of cards though it has some to draw"):
+                    other.set_state(env.get_state())
+    assert seen["back"] > 100
+    assert seen["out"] > 3
 
 
 def test_pickles_and_deep_copies_play_the_same() -> None:

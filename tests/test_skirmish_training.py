@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections import Counter
 from dataclasses import replace
@@ -27,6 +28,7 @@ from agents.training.models import load_skirmish_policy
 from agents.training.ppo import TrainingCallback, make_model
 from agents.training.tasks import task_of
 from deck_of_spies_env.agent import Actions, BatchAgent
+from deck_of_spies_env.errors import IllegalActionError
 from deck_of_spies_env.evaluation.seeds import deal_seeds
 from deck_of_spies_env.evaluation.tables import play_tables
 from deck_of_spies_env.integrations.sb3_skirmish import POINTS_IN_THE_DECK, Member, SkirmishVecEnv
@@ -152,6 +154,104 @@ def test_the_pool_decides_for_its_own_seats_only() -> None:
     assert not masks[:, WAIT].any()
 
 
+@pytest.mark.parametrize("given", [3.7, "K", None, [0, 0]], ids=repr)
+def test_what_a_member_gives_that_is_no_action_is_named(given: Any) -> None:
+    class Odd(BatchAgent):
+        def choose(self, observations: Any, action_masks: Any) -> Any:
+            return given if isinstance(given, list) else [given] * len(observations)
+
+    envs = SkirmishVecEnv(0, 3, 2, pool=[Member("odd", Odd(), 1.0)])
+    envs.seed(0)
+    envs.reset()
+    before = envs.get_state()
+    with pytest.raises(IllegalActionError, match="member odd of the pool: expected 3 whole"):
+        envs.step(envs.action_masks().argmax(axis=1))
+    np.testing.assert_array_equal(envs.get_state()["games"], before["games"])
+
+
+@pytest.mark.parametrize(
+    ("weight", "agent", "message"),
+    [
+        (-1.0, make_bot("rank", 2), "weight must be a number of at least 0, got -1.0"),
+        (math.nan, make_bot("rank", 2), "weight must"),
+        (math.inf, make_bot("rank", 2), "weight must"),
+        ("1", make_bot("rank", 2), "weight must"),
+        (None, make_bot("rank", 2), "weight must"),
+        (True, make_bot("rank", 2), "weight must"),
+        (1.0, "rank", "no agent"),
+        (1.0, type(make_bot("rank", 2)), "no agent"),
+    ],
+)
+def test_a_bad_member_is_named(weight: Any, agent: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=f"member mine: .*{message}"):
+        Member("mine", agent, weight)
+
+
+@pytest.mark.parametrize("tables", ["2", True, 1.0, -1, None], ids=repr)
+def test_a_bad_number_of_tables_is_named(tables: Any) -> None:
+    with pytest.raises(ValueError, match="open_tables must be a whole number"):
+        SkirmishVecEnv(tables, 1)
+    with pytest.raises(ValueError, match="pool_tables must be a whole number"):
+        SkirmishVecEnv(1, tables)
+
+
+def test_a_pool_without_those_at_the_tables_is_refused() -> None:
+    envs = envs_with_pool(2)
+    envs.reset()
+    before = envs.pool
+    with pytest.raises(ValueError, match="member 1 of the pool sits at a table"):
+        envs.set_pool(before[:1])
+    with pytest.raises(ValueError, match="a weight above 0"):
+        envs.set_pool([Member("rank", make_bot("rank", 2), 0.0)])
+    assert envs.pool is before
+
+
+def test_a_state_that_does_not_fit_changes_nothing() -> None:
+    envs = envs_with_pool(3)
+    envs.reset()
+    envs.step(envs.action_masks().argmax(axis=1))
+    state = envs.get_state()
+    others = [
+        SkirmishVecEnv(3, 7, 3, pool=envs.pool),  # as many tables
+        SkirmishVecEnv(5, 6, 3, pool=envs.pool),
+        SkirmishVecEnv(4, 6, 2, pool=envs.pool),
+        SkirmishVecEnv(4, 6, 3, pool=envs.pool * 40),
+    ]
+    bad: list[Any] = [None, {}, 5, {**state, "more": 1}, {**state, "random": {}}]
+    for other in others:
+        other.seed(3)
+        other.reset()
+        bad.append(other.get_state())
+    wrong = {**state, "games": state["games"].copy()}
+    wrong["games"]["state"]["hand"][2] = 0
+    for given in [*bad, wrong]:
+        with pytest.raises(ValueError, match=r"state|sits at a table"):
+            envs.set_state(given)
+        now = envs.get_state()
+        for name, value in state.items():
+            np.testing.assert_equal(now[name], value)
+    envs.set_state(state)
+    envs.step(envs.action_masks().argmax(axis=1))
+
+
+def test_reset_options_put_all_tables_at_a_position() -> None:
+    envs = envs_with_pool(2)
+    table = {"hand": [["Kc", "Ah"], ["Qd"]], "capture": [["2c"], []]}
+    envs.set_options({"table": table})
+    envs.reset()
+    for row in range(envs.num_envs):
+        hand = [["Ah", "Kc"], ["Qd"]][int(envs._seats[row])]
+        assert list(envs.zones_of_row(row)["hand"]) == hand
+    envs.reset()  # only once
+    assert len(envs.zones_of_row(0)["hand"]) == 3
+    before = envs.get_state()
+    for options in ({"table": {"hand": [["Kc"]]}}, [{"table": table}, *[{}] * 13]):
+        envs.set_options(options)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=r"hand must hold|the same for all rows"):
+            envs.reset()
+        np.testing.assert_array_equal(envs.get_state()["games"], before["games"])
+
+
 def test_shaping_adds_up_to_nothing() -> None:
     """Potential-based: the sum over an episode is the payoff less the potential of its start."""
     plain, shaped = envs_with_pool(3), envs_with_pool(3, shaping="points")
@@ -231,7 +331,7 @@ def test_the_monitor_wraps_it() -> None:
     ("arguments", "named"),
     [
         ((0, 0), "number of tables"),
-        ((-1, 2), "negative"),
+        ((-1, 2), "open_tables must"),
         ((1, 0, 5), "num_players"),
     ],
 )

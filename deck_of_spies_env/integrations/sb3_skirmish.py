@@ -20,11 +20,13 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvIndices
 
 from deck_of_spies_env.adapters import action_array
 from deck_of_spies_env.agent import Agent
-from deck_of_spies_env.checks import check_count
+from deck_of_spies_env.checks import check_count, check_options, check_seed
+from deck_of_spies_env.errors import IllegalActionError
 from deck_of_spies_env.skirmish.actions import NUM_ACTIONS, WAIT
 from deck_of_spies_env.skirmish.games import Games, compile_engine, write_margins
 from deck_of_spies_env.skirmish.positions import zones_of
 from deck_of_spies_env.skirmish.rules import PHASES, Rules
+from deck_of_spies_env.skirmish.tables import deal_or_start, start_from_options
 
 SHAPINGS = ("points",)
 POINTS_IN_THE_DECK = 364
@@ -38,25 +40,53 @@ class Member:
     Attributes:
         name: for the log.
         agent: follows the agent protocol; decides for many seats at once.
-        weight: how often it is drawn, beside the others.
+        weight: how often it is drawn, beside the others; at least 0.
+
+    Raises:
+        ValueError: no agent, or no such weight.
     """
 
     name: str
     agent: Agent
     weight: float
 
+    def __post_init__(self) -> None:
+        agent: Any = self.agent  # callers hand over what a user wrote
+        if not isinstance(agent, Agent) or isinstance(agent, type):
+            raise ValueError(f"member {self.name}: no agent with act and reset: {agent!r}")
+        weight: Any = self.weight
+        number = isinstance(weight, int | float | np.number) and not isinstance(weight, bool)
+        if not number or not 0 <= weight < np.inf:
+            raise ValueError(
+                f"member {self.name}: weight must be a number of at least 0, got {weight!r}"
+            )
+
 
 def _as_members(pool: Any) -> list[Member]:
     """A pool as a list.
 
     Raises:
-        ValueError: anything in it is no Member.
+        ValueError: anything in it is no Member, or no weight is above 0.
     """
     members = list(pool) if isinstance(pool, Iterable) else [pool]
     for one in members:
         if not isinstance(one, Member):
             raise ValueError(f"the pool must hold Member objects, got {one!r}")
+    if members and not any(member.weight > 0 for member in members):
+        raise ValueError("the pool must hold a member of a weight above 0")
     return members
+
+
+def _check_tables(name: str, number: Any) -> int:
+    """A number of tables as an int.
+
+    Raises:
+        ValueError: not a whole number, or negative.
+    """
+    whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
+    if not whole or number < 0:
+        raise ValueError(f"{name} must be a whole number of at least 0, got {number!r}")
+    return int(number)
 
 
 class SkirmishVecEnv(VecEnv):
@@ -77,6 +107,7 @@ class SkirmishVecEnv(VecEnv):
         rules: a rule set, a mapping of its fields, or None.
         shaping: ``"points"`` adds the change of (points held less the mean of the others') / 364 to
             each reward, a potential that is 0 at the end (Ng, Harada and Russell, 1999); or None.
+            Cards committed or staked count for nobody.
 
     Raises:
         ValueError: an argument out of what is allowed; the message names it.
@@ -92,8 +123,8 @@ class SkirmishVecEnv(VecEnv):
         rules: Rules | Mapping[str, Any] | None = None,
         shaping: str | None = None,
     ) -> None:
-        if open_tables < 0 or pool_tables < 0:
-            raise ValueError("open_tables and pool_tables must not be negative")
+        open_tables = _check_tables("open_tables", open_tables)
+        pool_tables = _check_tables("pool_tables", pool_tables)
         num_tables = check_count("the number of tables", open_tables + pool_tables)
         if shaping is not None and shaping not in SHAPINGS:
             raise ValueError(f"unknown shaping {shaping!r}; there are {', '.join(SHAPINGS)}")
@@ -122,8 +153,13 @@ class SkirmishVecEnv(VecEnv):
         super().__init__(num_rows, observations, gym.spaces.Discrete(NUM_ACTIONS))
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """Seeds s, s + 1, ... of the tables at the next reset, and what opponents are drawn by."""
+        """Seeds s, s + 1, ... of the tables at the next reset, and what opponents are drawn by.
+
+        Raises:
+            ValueError: not a whole number, or negative.
+        """
         if seed is not None:
+            seed = check_seed(seed)
             seeds = [seed + table for table in range(len(self.games))]
             self.games.seed(range(len(self.games)), seeds)
             self._random = np.random.default_rng(np.random.SeedSequence(seed))
@@ -131,11 +167,21 @@ class SkirmishVecEnv(VecEnv):
         return [seed] * self.num_envs
 
     def reset(self) -> npt.NDArray[np.int8]:
-        """Begin the next episode at all tables."""
+        """Begin the next episode at all tables, at the position of set_options() if it has one.
+
+        Raises:
+            ValueError: options that differ between rows, a bad position, or pool tables without
+                a pool.
+        """
+        if any(options != self._options[0] for options in self._options):
+            raise ValueError("reset options must be the same for all rows")
+        options = check_options(self._options[0])
+        start = start_from_options(options, self.num_players, self.games.rules)
         if not self._seeded:
             self.seed(int(np.random.default_rng().integers(1 << 62)))
         self.games.renew()
-        self._deal(np.ones(len(self.games), dtype=np.bool_))
+        self._deal(np.ones(len(self.games), dtype=np.bool_), start)
+        self._reset_options()
         self._returns[:] = 0.0
         self._lengths[:] = 0
         return self._observations()
@@ -156,7 +202,8 @@ class SkirmishVecEnv(VecEnv):
         """One action of every seat at every table.
 
         Raises:
-            IllegalActionError: names the tables with an illegal action; none has moved.
+            IllegalActionError: names the tables with an illegal action, or the member of the pool
+                that gave none; no table has moved.
         """
         games = self.games
         actions = np.full(self._members.shape, WAIT, dtype=np.int64)
@@ -201,9 +248,11 @@ class SkirmishVecEnv(VecEnv):
         Members that sit at tables now must stay in their places; add at the end.
 
         Raises:
-            ValueError: not members.
+            ValueError: not members, or too few for those that sit at tables.
         """
-        self.pool = _as_members(pool)
+        members = _as_members(pool)
+        self._check_seated(self._members, members)
+        self.pool = members
 
     def zones_of_row(self, row: int) -> dict[str, Any]:
         """What the seat of a row may know, by card names; see ``skirmish.positions.zones_of``."""
@@ -223,11 +272,16 @@ class SkirmishVecEnv(VecEnv):
         for number in np.unique(self._members[deciding]).tolist():
             chosen = deciding & (self._members == number)
             agent = self.pool[number].agent
-            actions[chosen] = agent.act(self.games.observations[chosen], self.games.masks[chosen])
+            given = agent.act(self.games.observations[chosen], self.games.masks[chosen])
+            try:
+                actions[chosen] = action_array(given, int(chosen.sum()))
+            except IllegalActionError as error:
+                name = self.pool[number].name
+                raise IllegalActionError(f"member {name} of the pool: {error}") from None
 
-    def _deal(self, chosen: npt.NDArray[np.bool_]) -> None:
-        """Begin the next episode at tables, with opponents drawn anew."""
-        self.games.deal(chosen)
+    def _deal(self, chosen: npt.NDArray[np.bool_], start: npt.NDArray[Any] | None = None) -> None:
+        """Begin the next episode at tables, at a start if there is one, with opponents anew."""
+        deal_or_start(self.games, chosen, start)
         tables = np.flatnonzero(chosen[self._open_tables :]) + self._open_tables
         if tables.size:
             if not self.pool:
@@ -299,7 +353,12 @@ class SkirmishVecEnv(VecEnv):
 
         Returns:
             The observations, int8 (R, d).
+
+        Raises:
+            ValueError: not such a state, one of other tables or rules, or too small a pool;
+                nothing changes.
         """
+        self._check_state(state)
         self.games.restore(state["games"])
         self._members[:] = state["members"]
         self._seats[:] = state["seats"]
@@ -308,6 +367,34 @@ class SkirmishVecEnv(VecEnv):
         self._potentials = self._potentials_now()
         self._seeded = True
         return self._observations()
+
+    def _check_state(self, state: Any) -> None:
+        """Refuse what is no state of these tables; the games themselves are left to restore()."""
+        present = self.get_state()
+        if not isinstance(state, Mapping) or state.keys() != present.keys():
+            raise ValueError("a state must come from get_state() of such an environment")
+        for name, array in present.items():
+            if isinstance(array, np.ndarray):
+                given = state[name]
+                kind = (given.shape, given.dtype) if isinstance(given, np.ndarray) else None
+                if kind != (array.shape, array.dtype):
+                    raise ValueError(
+                        "a state must come from get_state() of an environment of as many tables"
+                    )
+        self._check_seated(state["members"], self.pool)
+        try:
+            np.random.default_rng().bit_generator.state = state["random"]
+        except (TypeError, ValueError, KeyError) as error:
+            raise ValueError("state: it has no random stream") from error
+
+    def _check_seated(self, members: npt.NDArray[np.int64], pool: Sequence[Member]) -> None:
+        """Refuse a pool without those who sit at the tables, by their number in it."""
+        seated = int(members.max(initial=_LEARNER))
+        if seated >= len(pool):
+            raise ValueError(
+                f"member {seated} of the pool sits at a table, so there must be {seated + 1} or "
+                f"more, got {len(pool)}"
+            )
 
     # --- The rest of SB3's interface ---
 

@@ -30,7 +30,7 @@ def decode(action: int) -> str:
     Raises:
         ValueError: the action is no whole number in 0-14.
     """
-    whole = isinstance(action, int | np.integer)  # pyright: ignore[reportUnnecessaryIsInstance]
+    whole = isinstance(action, int | np.integer) and not isinstance(action, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
     if not whole or not 0 <= action < NUM_ACTIONS:
         raise ValueError(f"action must be a whole number in 0-{NUM_ACTIONS - 1}, got {action!r}")
     return WAIT_TEXT if action == WAIT else RANKS[action]

@@ -249,6 +249,17 @@ def _faults(states: npt.NDArray[Any], num_players: int, rules: Rules) -> Iterabl
         & (states["rounds"] < rules.max_rounds)
         & (states["offenders"] == 0),
     )
+    draws = states["supply"] | states["capture"] if rules.recycle_captures else states["supply"]
+    yield (
+        "a seat is out of cards though it has some to draw",
+        ((hand == 0) & (draws != 0) & at_table).any(axis=1)
+        & (phase == game.OVER)
+        & (states["offenders"] == 0),
+    )
+    yield (
+        "a captured card has come back, which these rules rule out",
+        (hidden & ~states["dealt"][:, None] != 0).any(axis=1) & (not rules.recycle_captures),
+    )
     yield "a dealt card does not lie hidden", (states["dealt"] & ~everywhere) != 0
     yield "a recycled card does not lie hidden", (recycled & ~hidden != 0).any(axis=1)
     yield (
