@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import subprocess
 from collections.abc import Iterable
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -20,8 +21,12 @@ def versions_of(libraries: Iterable[str]) -> dict[str, str]:
     return found
 
 
+@cache
 def git_commit() -> str:
-    """The full hash of the project's commit, with ``-dirty`` if files differ, or ``unknown``."""
+    """The full hash of the project's commit, with ``-dirty`` if files differ, or ``unknown``.
+
+    As it is at the first call of a process, whose code does not change either.
+    """
     try:
         described = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=40"],
