@@ -42,7 +42,7 @@ SECONDS_BEFORE_NOTICE = 2.5
 _COMPILE_NOTICE = (
     "deck_of_spies_env: compiling the engine for this machine (once, some ten seconds) ..."
 )
-
+_INTERRUPT_NOTICE = "deck_of_spies_env: interrupted, to stop as soon as the engine is compiled ..."
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -343,7 +343,13 @@ def _interrupts_kept() -> Generator[None]:
         yield  # signals go to the main thread alone
         return
     came: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+
+    def keep(number: int, _: object) -> None:
+        if not came:
+            print(_INTERRUPT_NOTICE, file=sys.stderr, flush=True)
+        came.append(number)
+
+    before = signal.signal(signal.SIGINT, keep)
     try:
         yield
     finally:

@@ -99,18 +99,22 @@ def test_entry_points_elsewhere_do_not_depend_on_other_directories(elsewhere: Pa
     assert run(elsewhere) == (first, False)
 
 
-def test_an_interrupt_while_compiling_is_raised_when_all_is_compiled() -> None:
+def test_an_interrupt_while_compiling_is_raised_when_all_is_compiled(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     handler = signal.getsignal(signal.SIGINT)
     finished: list[bool] = []
 
     def compile_under_interrupt() -> None:
         with compiling():
             signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
             finished.append(True)
 
     with pytest.raises(KeyboardInterrupt):
         compile_under_interrupt()
     assert finished
+    assert capsys.readouterr().err.count("interrupted, to stop as soon as") == 1
     assert signal.getsignal(signal.SIGINT) is handler
     with compiling():
         pass  # and none is left for later
