@@ -23,7 +23,7 @@ from agents.exact_kernels import DRAW, words_of
 from agents.objectives import GOES_ON, payments_of, write_counts
 from agents.positions import PositionAgent
 from deck_of_spies_env.agent import Actions, Agent
-from deck_of_spies_env.checks import check_count
+from deck_of_spies_env.checks import check_count, check_seed
 from deck_of_spies_env.solitaire import rules as game
 from deck_of_spies_env.solitaire.actions import action_table
 from deck_of_spies_env.solitaire.games import (
@@ -347,9 +347,13 @@ def _choices(agent: Agent, states: States, rules: Rules) -> npt.NDArray[np.int64
 class _Evaluation:
     """One agent's play from some starts, evaluated turn by turn."""
 
-    def __init__(self, agent: Agent, rules: Rules, payments: Values, max_states: int) -> None:
+    def __init__(
+        self, agent: Agent, rules: Rules, payments: Values, max_states: int, seed: int | None
+    ) -> None:
         self.num_decisions = self._asked = 0
         self._agent, self._rules, self._payments = agent, rules, payments
+        self._seed = seed
+        agent.reset(0 if seed is None else seed)
         self._max_states = max_states
         self._listing = kernels.new_listing(rules)
 
@@ -391,10 +395,13 @@ class _Evaluation:
         return outcomes[: offsets[-1]], offsets
 
     def _check_for_chance(self, states: States, actions: npt.NDArray[np.int64]) -> None:
-        """Raise ValueError if the agent does something else when it is asked by another seed."""
+        """Raise ValueError if the agent does something else when it is asked once more.
+
+        It is asked in another order, and by another seed unless one is given.
+        """
         self._asked += 1
-        self._agent.reset(self._asked)
-        if (_choices(self._agent, states, self._rules) != actions).any():
+        self._agent.reset(self._asked if self._seed is None else self._seed)
+        if (_choices(self._agent, states[::-1], self._rules)[::-1] != actions).any():
             raise ValueError("the agent plays by chance, which can't be evaluated exactly")
 
     def _drawn(self, states: States) -> tuple[States, npt.NDArray[np.int64]]:
@@ -416,12 +423,13 @@ def evaluate_policy(
     objectives: Sequence[Objective] = OBJECTIVES,
     *,
     max_states: int = MAX_STATES,
+    seed: int | None = None,
 ) -> PolicyValues:
     """The exact expected payments of an agent that leaves nothing to chance.
 
     It is asked once about each position that its play can lead to, in batches: all positions of a
-    turn at a time. What it does must depend on the position alone; about some positions it is asked
-    once more, after a reset to another seed.
+    turn at a time. What it does must depend on the position alone, or with ``seed`` on that and the
+    seed; about some positions it is asked once more to see whether it does.
 
     Args:
         agent: any agent that reads ``recall`` observations.
@@ -429,14 +437,18 @@ def evaluate_policy(
             batches.
         rules, objectives: as in solve.
         max_states: positions allowed in one turn, at least 1.
+        seed: that the agent is reset to, for one whose chance follows from its seed and the
+            position (``search``, ``rollout``): what it is worth by this seed is evaluated. None for
+            agents without chance.
 
     Raises:
-        ValueError: other states, bad rules, no objectives or an unknown one, a bad limit, an action
-            that is not legal, or an agent that plays by chance.
+        ValueError: other states, bad rules, no objectives or an unknown one, a bad limit or seed,
+            an action that is not legal, or an agent that plays by chance.
         TooManyStatesError: more positions than allowed.
     """
     rules = Rules.of(rules)
     max_states = check_count("max_states", max_states)
-    evaluation = _Evaluation(agent, rules, _payments(objectives, rules), max_states)
+    seed = None if seed is None else check_seed(seed)
+    evaluation = _Evaluation(agent, rules, _payments(objectives, rules), max_states, seed)
     values = evaluation.value(clean_decisions(starts, rules))
     return PolicyValues(values, evaluation.num_decisions)

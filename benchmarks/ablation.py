@@ -39,6 +39,8 @@ RESULTS = Path(__file__).parent / "results" / "ablation"
 CONFIGS = Path(__file__).parents[1] / "configs"
 DEALS = 20_000
 SECONDS = 240.0
+EARLIER = {"ppo.batch_size": 4096, "ppo.normalize_advantage": True}
+"""What the recipe was before two of the arms, run to the end, became part of it."""
 MORE_STEPS_THAN_ANY_RUN = 1_000_000_000
 
 
@@ -48,10 +50,10 @@ def arms() -> dict[str, dict[str, Any]]:
 
 
 def config_of(arm: str, seed: int) -> TrainConfig:
-    """The recipe with the fields of an arm."""
+    """The recipe that the arms were measured on, with the fields of an arm."""
     fields = [
         f"--{name}={value if isinstance(value, str) else json.dumps(value)}"
-        for name, value in arms()[arm].items()
+        for name, value in {**EARLIER, **arms()[arm]}.items()
         if name != "recolouring"
     ]
     recipe = ["--config", str(CONFIGS / "deck_of_spies.yaml"), "--seed", str(seed)]

@@ -1,7 +1,8 @@
 """Play the ladder anew: the results of all agents that ship with the package (an hour or more).
 
 ``python -m benchmarks.ladder`` writes ``deck_of_spies_env/evaluation/ladder.npz``. With ``--resume
-FILE`` a run that was killed goes on where it was.
+FILE`` a run that was killed goes on where it was, and with ``--only NAME ...`` the others' results
+stay as they are.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 import deck_of_spies_env
 from agents import make_agent
 from deck_of_spies_env.commands import OneLineParser, at_least_one
-from deck_of_spies_env.evaluation.ladder import BANK, SEED, write_ladder
+from deck_of_spies_env.evaluation.ladder import BANK, SEED, Rung, shipped_ladder, write_ladder
 from deck_of_spies_env.evaluation.matches import MatchResult
 from deck_of_spies_env.evaluation.partial import partial_file
 from deck_of_spies_env.evaluation.runs import Deals, Run, SolitaireMatch, play_run
@@ -63,10 +64,15 @@ def main() -> None:
     parser = OneLineParser(description="Play the shipped ladder anew.", allow_abbrev=False)
     parser.add_argument("--workers", type=at_least_one, metavar="N", default=1)
     parser.add_argument("--resume", type=Path, metavar="FILE")
+    parser.add_argument("--only", nargs="+", choices=AGENTS, metavar="NAME", default=list(AGENTS))
     parser.add_argument("--out", type=Path, metavar="FILE", default=TARGET)
     args = parser.parse_args()
-    matches: list[tuple[str, MatchResult]] = []
+    matches: list[tuple[str, MatchResult | Rung]] = []
+    shipped = {rung.name: rung for rung in shipped_ladder().rungs}
     for name, deals in AGENTS.items():
+        if name not in args.only:
+            matches.append((name, shipped[name]))
+            continue
         result = play(name, deals, args.workers, args.resume)
         matches.append((name, result))
         sys.stderr.write(f"{name}: {result.wins.mean():.4f} in {result.seconds:.0f} s\n")

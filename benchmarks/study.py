@@ -31,7 +31,7 @@ from deck_of_spies_env.files import write_bytes_atomically
 RESULTS = Path(__file__).parent / "results" / "study"
 DEALS = 20_000
 MEASURES = (("win_rate", "win rate"), ("key_spies", "mean Key Spies"), ("perfect", "12 of 12"))
-COLOURS = ("#1f6f8b", "#c8553d", "#6a994e", "#7b5ea7")
+COLOURS = ("#1f6f8b", "#c8553d", "#6a994e", "#7b5ea7", "#b08968")
 POINTS = 100
 """Where bands are drawn, curves in between taken as straight."""
 

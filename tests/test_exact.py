@@ -453,6 +453,22 @@ def test_an_agent_that_plays_by_chance_is_refused() -> None:
     for spec in ("random", "rollout:budget=1"):
         with pytest.raises(ValueError, match="plays by chance"):
             evaluate_policy(make_agent(spec), start(SHORT))
+    with pytest.raises(ValueError, match="plays by chance"):  # by the order it is asked in
+        evaluate_policy(make_agent("random"), start(SHORT), seed=0)
+    with pytest.raises(ValueError, match="seed must be"):
+        evaluate_policy(make_agent("random"), start(SHORT), seed=-1)
+
+
+def test_chance_that_follows_from_the_seed_is_evaluated_by_that_seed() -> None:
+    best = solve(start(SHORT)).values(start(SHORT))[0]
+    seen: set[tuple[float, ...]] = set()
+    for seed in range(8):
+        values = evaluate_policy(make_agent("rollout:budget=1"), start(SHORT), seed=seed).values[0]
+        again = evaluate_policy(make_agent("rollout:budget=1"), start(SHORT), seed=seed).values[0]
+        assert (values == again).all()
+        assert (values <= best + 1e-9).all()
+        seen.add(tuple(values))
+    assert len(seen) > 1
 
 
 # --- The family ---
@@ -474,7 +490,7 @@ def test_the_command_writes_its_figures(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = tmp_path / "report.json"
-    arguments = ["--agents", "greedy", "--most", "2", "--scenarios", "5", "--json", str(report)]
+    arguments = ["--most", "2", "--scenarios", "5", "--json", str(report)]  # all agents
     monkeypatch.setattr(sys, "argv", ["optimality", *arguments])
     optimality.main()
     printed = capsys.readouterr().out

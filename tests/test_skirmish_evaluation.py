@@ -238,7 +238,7 @@ def test_the_command_writes_its_report(
             "--rules",
             '{"ranks": "A", "num_suits": 1, "num_jokers": 0}',
         ],
-        ["--game", "skirmish", "--agents", "rank", "high", "--rules", "ranks=AJK"],
+        ["--game", "skirmish", "--agents", "rank", "high", "--rules", "ranks=AXK"],
         ["--num-players", "3"],
         ["--game", "chess"],
     ],

@@ -232,7 +232,7 @@ def read_ladder(content: bytes) -> Ladder:
     return Ladder(about["version"], rungs)
 
 
-def write_ladder(path: str | Path, matches: Sequence[tuple[str, MatchResult]]) -> None:
+def write_ladder(path: str | Path, matches: Sequence[tuple[str, MatchResult | Rung]]) -> None:
     """Write the file of a ladder.
 
     Args:
