@@ -270,11 +270,8 @@ def test_flags_are_stored_in_their_places_alone(width: int) -> None:
         assert row == expected
 
 
-@pytest.mark.parametrize("observation", ["recall", "table"])
-@pytest.mark.parametrize("hand_size", range(3, 9))
-def test_rows_of_other_games_are_not_written_to(hand_size: int, observation: str) -> None:
+def check_rows_of_others(games: Games | Tables) -> None:
     """Observations and masks are stored in overlapping windows, which must end with their row."""
-    games = Games(5, rules={"hand_size": hand_size}, observation=observation)
     games.seed(range(5), range(5))
     games.deal()
     expected = games.observations.copy(), games.masks.copy()
@@ -285,21 +282,17 @@ def test_rows_of_other_games_are_not_written_to(hand_size: int, observation: str
         for array, shown in zip((games.observations, games.masks), expected, strict=True):
             assert np.array_equal(array[chosen], shown[chosen])
             assert (array[~only] == 7).all()
+
+
+@pytest.mark.parametrize("observation", ["recall", "table"])
+@pytest.mark.parametrize("hand_size", range(3, 9))
+def test_rows_of_other_games_are_not_written_to(hand_size: int, observation: str) -> None:
+    check_rows_of_others(Games(5, rules={"hand_size": hand_size}, observation=observation))
 
 
 @pytest.mark.parametrize("num_players", [2, 3, 4])
 def test_rows_of_other_tables_are_not_written_to(num_players: int) -> None:
-    games = Tables(5, num_players)
-    games.seed(range(5), range(5))
-    games.deal()
-    expected = games.observations.copy(), games.masks.copy()
-    for chosen in range(5):
-        games.observations[:], games.masks[:] = 7, 7
-        only = np.arange(5) == chosen
-        games.show(only)
-        for array, shown in zip((games.observations, games.masks), expected, strict=True):
-            assert np.array_equal(array[chosen], shown[chosen])
-            assert (array[~only] == 7).all()
+    check_rows_of_others(Tables(5, num_players))
 
 
 # --- Four words at once ---------------------------------------------------------------------------
