@@ -36,6 +36,7 @@ from deck_of_spies_env.lanes import (
 from deck_of_spies_env.layouts import Field, high_of, layout_of, table_of
 from deck_of_spies_env.skirmish import cards
 from deck_of_spies_env.skirmish import rules as game
+from deck_of_spies_env.skirmish.views import unseen_of
 
 MOST_ROUNDS_SHOWN = 127
 _CARDS_OF_A_RANK = 4
@@ -75,7 +76,7 @@ Supply is all dealt or all of that batch, as it is made anew only when it is emp
 
 IN_HAND, HAND_DEALT = HIDDEN.index("hand"), HIDDEN.index("hand_dealt")
 HAND_RECYCLED = HIDDEN.index("hand_recycled")
-_SUPPLY_DEALT = HIDDEN.index("supply_dealt")
+_SUPPLY, _SUPPLY_DEALT = HIDDEN.index("supply"), HIDDEN.index("supply_dealt")
 _STAKES, _STAKES_DEALT = HIDDEN.index("stakes"), HIDDEN.index("stakes_dealt")
 _STAKES_RECYCLED = HIDDEN.index("stakes_recycled")
 
@@ -140,6 +141,21 @@ _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 _RANK_SHIFT = np.uint64(2)
 _RANK = np.uint64(0b1111)
+_BYTE = np.uint64(8)
+
+
+# Where fields lie in the pieces of _Rows, in bits.
+_WORD = 64
+_FIELD = 4 * cards.NUM_RANKS  # a field of counts
+_END = 16  # entries of the last pieces: two words of bytes
+_END_OF_TABLE, _END_OF_PLAYER = PLAYER - _END, PLAYER_WIDTH - _END
+_GRAVEYARD_LEFT = 4 * (_END_OF_TABLE - _GRAVEYARD)  # what is stored before the end
+_RECYCLED_LEFT = 4 * (_END_OF_PLAYER - RECYCLED)
+_PHASE_AT, _ROUNDS_LEFT_AT = (
+    np.uint64(8 * (place - _END_OF_TABLE) - _WORD) for place in (PHASE, _ROUNDS_LEFT)
+)
+_HIDDEN_AT = 8 * (HIDDEN_NUMBERS - _END_OF_PLAYER)
+_PARTICIPANT_AT = 8 * (_PARTICIPANT - _END_OF_PLAYER) - _WORD
 
 
 class _Rows(NamedTuple):
@@ -161,20 +177,21 @@ class _Rows(NamedTuple):
 @kernel
 def _table(hand: Lanes, unseen: Lanes, graveyard: Lanes) -> tuple[Lanes, Lanes]:
     """The first 32 of three fields of counts."""
-    return hand | unseen << 56, unseen >> 8 | graveyard << 48
+    return (
+        hand | unseen << _FIELD,
+        unseen >> _WORD - _FIELD | graveyard << 2 * _FIELD - _WORD,
+    )
 
 
 @kernel
 def _table_end(state: Any, rules: Any, graveyard: Lanes) -> tuple[Lanes, Lanes]:
-    """The last 13 counts of the Graveyard, the phase and the rounds left."""
+    """The last counts of the Graveyard, the phase and the rounds left."""
     rounds_left = min(rules.max_rounds - np.int64(state.rounds), MOST_ROUNDS_SHOWN)
-    last = np.uint64(state.phase == game.SKIRMISH) << np.uint64(40)
-    last |= np.uint64(state.phase == game.WAR) << np.uint64(48)
-    last |= np.uint64(rounds_left) << np.uint64(56)
-    return (
-        bytes_of_groups(graveyard >> 4),
-        bytes_of_groups(graveyard >> 36) | in_all_lanes(last),
-    )
+    last = np.uint64(state.phase == game.SKIRMISH) << _PHASE_AT
+    last |= np.uint64(state.phase == game.WAR) << _PHASE_AT + _BYTE
+    last |= np.uint64(rounds_left) << _ROUNDS_LEFT_AT
+    counts = graveyard >> _GRAVEYARD_LEFT
+    return bytes_of_groups(counts), bytes_of_groups(counts >> 32) | in_all_lanes(last)
 
 
 @kernel
@@ -183,26 +200,32 @@ def _player(
 ) -> tuple[Lanes, Lanes, Lanes, Lanes]:
     """The first 64 of five fields of counts."""
     return (
-        committed | capture << 56,
-        capture >> 8 | known << 48,
-        known >> 16 | previous << 40,
-        previous >> 24 | recycled << 32,
+        committed | capture << _FIELD,
+        capture >> _WORD - _FIELD | known << 2 * _FIELD - _WORD,
+        known >> 2 * _WORD - 2 * _FIELD | previous << 3 * _FIELD - 2 * _WORD,
+        previous >> 3 * _WORD - 3 * _FIELD | recycled << 4 * _FIELD - 3 * _WORD,
     )
 
 
 @kernel
 def _player_end(recycled: Lanes, hidden: Lanes, participant: Lanes) -> tuple[Lanes, Lanes]:
-    """The last seven counts of the fifth, the eight numbers of HIDDEN and the last entry."""
-    return bytes_of_groups(recycled >> 28) | hidden << 56, hidden >> 8 | participant << 56
+    """The last counts of the fifth, the eight numbers of HIDDEN and whether it fights."""
+    return (
+        bytes_of_groups(recycled >> _RECYCLED_LEFT) | hidden << _HIDDEN_AT,
+        hidden >> _WORD - _HIDDEN_AT | participant << _PARTICIPANT_AT,
+    )
 
 
 @kernel
 def _hidden(hand: Lanes, supply: Lanes, stakes: Lanes, dealt: Lanes, latest: Lanes) -> Lanes:
     """The numbers of HIDDEN, a byte each."""
-    numbers = count_lanes(hand) | count_lanes(hand & dealt) << 8
-    numbers = numbers | count_lanes(hand & latest) << 16 | count_lanes(supply) << 24
-    numbers = numbers | count_lanes(supply & dealt) << 32 | count_lanes(stakes) << 40
-    return numbers | count_lanes(stakes & dealt) << 48 | count_lanes(stakes & latest) << 56
+    numbers = count_lanes(hand) << 8 * IN_HAND | count_lanes(supply) << 8 * _SUPPLY
+    numbers = numbers | count_lanes(hand & dealt) << 8 * HAND_DEALT
+    numbers = numbers | count_lanes(hand & latest) << 8 * HAND_RECYCLED
+    numbers = numbers | count_lanes(supply & dealt) << 8 * _SUPPLY_DEALT
+    numbers = numbers | count_lanes(stakes) << 8 * _STAKES
+    numbers = numbers | count_lanes(stakes & dealt) << 8 * _STAKES_DEALT
+    return numbers | count_lanes(stakes & latest) << 8 * _STAKES_RECYCLED
 
 
 @kernel
@@ -218,7 +241,7 @@ def _rows(state: Any, rules: Any) -> _Rows:
     hidden = _hidden(hand, supply, stakes, dealt, latest)
     participant = lanes_of_flags(state.participants)
     return _Rows(
-        _table(hand, dealt & ~hand, graveyard),
+        _table(hand, unseen_of(dealt, hand), graveyard),
         _table_end(state, rules, graveyard),
         _player(committed, capture, known, mixed & ~hand, latest & ~hand),
         _player_end(latest & ~hand, hidden, participant),
@@ -231,16 +254,16 @@ def _rows(state: Any, rules: Any) -> _Rows:
 def _write_row(rows: _Rows, num_players: int, seat: int, out: Any) -> None:
     """Write what a seat is shown. Two pieces overlap, as 45 and 79 entries are no whole words."""
     store_counts(out, 0, rows.table, seat)
-    store_words(out, PLAYER - 16, rows.table_end, seat)
+    store_words(out, _END_OF_TABLE, rows.table_end, seat)
     for player in range(num_players):
         place = player - seat if player >= seat else player - seat + num_players
         first = PLAYER + place * PLAYER_WIDTH
         if player == seat:
             store_counts(out, first, rows.own, player)
-            store_words(out, first + PLAYER_WIDTH - 16, rows.own_end, player)
+            store_words(out, first + _END_OF_PLAYER, rows.own_end, player)
         else:
             store_counts(out, first, rows.others, player)
-            store_words(out, first + PLAYER_WIDTH - 16, rows.others_end, player)
+            store_words(out, first + _END_OF_PLAYER, rows.others_end, player)
 
 
 @kernel

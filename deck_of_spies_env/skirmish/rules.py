@@ -231,14 +231,13 @@ _ONE = np.uint64(1)
 _TWO = np.uint64(2)
 _RANK_SHIFT = np.uint64(2)
 _RANK = np.uint64(0b1111)
-LOWEST_SUIT = np.uint64(0x11111111111111)
+_LOWEST_SUIT = np.uint64(0x11111111111111)
 _CARDS = np.uint64(cards.ALL_CARDS)
 _JOKERS = np.uint64(cards.JOKERS)
 _ACE, _JACK = cards.ACE, cards.JACK
 _ROYAL_RANKS = np.uint64(1 << cards.QUEEN | 1 << cards.KING)
 _JOKER_RANK = np.uint64(1 << cards.JOKER)
 _STAKES_OF_FOUR, _STAKES = 1, 2
-_ALL_SEATS = np.uint8((1 << MAX_PLAYERS) - 1)
 _NUM_BATCHES = 4
 
 
@@ -268,7 +267,7 @@ def of_rank(cards_held: np.uint64, rank: np.int64) -> np.uint64:
 def ranks_of(pile: np.uint64) -> np.uint64:
     """Bit r: a card of the set has rank r."""
     pairs = pile | (pile >> _ONE)
-    return extract_bits(pairs | (pairs >> _TWO), LOWEST_SUIT)
+    return extract_bits(pairs | (pairs >> _TWO), _LOWEST_SUIT)
 
 
 @kernel
@@ -291,16 +290,10 @@ def war_sum(pile: np.uint64) -> np.int64:
 
 
 @kernel
-def fighters(state: Any) -> np.uint8:
-    """Bit mask of the seats that commit a card now, if they have one: all, or those in the War."""
-    in_war = state.participants if state.phase == WAR else np.uint8(0)
-    return _ALL_SEATS if state.phase == SKIRMISH else in_war
-
-
-@kernel
 def decides(state: Any, seat: int) -> bool:
     """Whether a seat has a decision now: to commit a card to the skirmish, or to its War (S5)."""
-    fights = (fighters(state) >> np.uint8(seat)) & np.uint8(1) != 0
+    in_war = (state.participants >> np.uint8(seat)) & np.uint8(1) != 0
+    fights = (state.phase == SKIRMISH) | ((state.phase == WAR) & in_war)
     return fights & (state.hand[seat] != _ZERO)
 
 

@@ -69,9 +69,14 @@ def _reassign_of(
 
 
 @kernel
-def dealt_pool(state: Any, seat: int) -> np.uint64:
-    """The cards dealt at the start that a seat has not seen yet, whoever holds them."""
-    return state.dealt & ~state.hand[seat]
+def unseen_of(dealt: Any, hand: Any) -> Any:
+    """The cards dealt at the start that a hand's owner has not seen, whoever holds them.
+
+    Args:
+        dealt: the hidden cards that were dealt, a mask or Lanes.
+        hand: of the owner, or of all seats, likewise.
+    """
+    return dealt & ~hand
 
 
 @kernel
@@ -84,7 +89,7 @@ def reassign(state: Any, rules: Any, seat: int, streams: Any) -> None:
         seat: who looks.
         streams: record of dtype STREAMS, whose position ``deal`` moves on, or None.
     """
-    pool = left = dealt_pool(state, seat)
+    pool = left = unseen_of(state.dealt, state.hand[seat])
     for owner in range(rules.num_players):
         left = _reassign_of(state, seat, owner, pool, left, streams)
     state.burned = left
