@@ -18,6 +18,7 @@ from deck_of_spies_env.records import SkirmishRecord, SkirmishResult
 from deck_of_spies_env.skirmish import rules as game
 from deck_of_spies_env.skirmish.actions import WAIT, WAIT_TEXT, decode
 from deck_of_spies_env.skirmish.cards import JOKER_TEXT, RANKS, cards_in
+from deck_of_spies_env.skirmish.games import write_war_sums
 from deck_of_spies_env.skirmish.opponents import Opponents
 from deck_of_spies_env.skirmish.positions import zones_of
 from deck_of_spies_env.skirmish.rendering import pot_winner, rank_in_words
@@ -267,16 +268,12 @@ def _committed(before: Any, seat: int, action: int) -> str:
     rank = "no card" if action == WAIT else rank_in_words(decode(action))
     if before["phase"] != game.WAR:
         return rank
-    stakes = cards_in(int(before["stakes"][seat]))
-    committed = () if action == WAIT else (decode(action),)
-    total = _war_sum([*committed, *stakes])
-    return f"{rank} with {faces(stakes)}, {total} in all" if stakes else f"{rank}, {total} in all"
-
-
-def _war_sum(pile: Sequence[str]) -> int:
-    """What a War pile counts, Jokers as its highest other card (S6); only ranks matter."""
-    values = [RANKS.index(card[0]) + 1 for card in pile if card != JOKER_TEXT]
-    return sum(values) + (len(pile) - len(values)) * max(values, default=0)
+    staked = int(before["stakes"][seat])
+    own = 0 if action == WAIT else int(before["hand"][seat]) & 0b1111 << 4 * action
+    piles, sums = np.array([staked | own & -own], np.uint64), np.zeros(1, np.int64)
+    write_war_sums(piles, sums)
+    stakes = f" with {faces(cards_in(staked))}" if staked else ""
+    return f"{rank}{stakes}, {sums[0]} in all"
 
 
 def _power(rank: str) -> str:

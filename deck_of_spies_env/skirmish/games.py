@@ -238,6 +238,13 @@ def write_margins(records: Any, rules: Any, margins: Any) -> None:
 
 
 @entry_point
+def write_war_sums(piles: Any, sums: Any) -> None:
+    """Write what War piles count, int64 (N,), from card masks, uint64 (N,) (S6)."""
+    for i in range(piles.shape[0]):
+        sums[i] = game.war_sum(piles[i])
+
+
+@entry_point
 def write_payoffs_of(states: Any, rules: Any, payoffs: Any) -> None:
     """Write the payoffs, float64 (N, n), of N games that are over."""
     for i in range(states.shape[0]):
@@ -273,6 +280,7 @@ def compile_engine(num_players: int) -> None:
         games.step(games.masks.argmax(axis=2))
         games.endings()
         games.restore(games.snapshots())
+        write_war_sums(np.zeros(1, np.uint64), np.zeros(1, np.int64))
 
 
 class Games:
