@@ -44,14 +44,14 @@ def check_flag(name: str, flag: object) -> bool:
     return bool(flag)
 
 
-def check_count(name: str, number: object) -> int:
+def check_count(name: str, number: object, least: int = 1) -> int:
     """A number of games or threads as an int.
 
     Raises:
-        ValueError: not a whole number of at least 1.
+        ValueError: not a whole number of at least ``least``.
     """
-    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {number!r}")
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {number!r}")
     return int(number)
 
 

@@ -178,8 +178,8 @@ def test_what_a_member_gives_that_is_no_action_is_named(given: Any) -> None:
         ("1", make_bot("rank", 2), "weight must"),
         (None, make_bot("rank", 2), "weight must"),
         (True, make_bot("rank", 2), "weight must"),
-        (1.0, "rank", "no agent"),
-        (1.0, type(make_bot("rank", 2)), "no agent"),
+        (1.0, "rank", "an agent needs the methods reset and act"),
+        (1.0, type(make_bot("rank", 2)), "an agent needs the methods reset and act"),
     ],
 )
 def test_a_bad_member_is_named(weight: Any, agent: Any, message: str) -> None:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvIndices
 
 from deck_of_spies_env.adapters import action_array
-from deck_of_spies_env.agent import Agent
+from deck_of_spies_env.agent import Agent, check_agent
 from deck_of_spies_env.checks import check_count, check_options, check_seed
 from deck_of_spies_env.errors import IllegalActionError
 from deck_of_spies_env.skirmish.actions import NUM_ACTIONS, WAIT
@@ -51,10 +51,11 @@ class Member:
     weight: float
 
     def __post_init__(self) -> None:
-        agent: Any = self.agent  # callers hand over what a user wrote
-        if not isinstance(agent, Agent) or isinstance(agent, type):
-            raise ValueError(f"member {self.name}: no agent with act and reset: {agent!r}")
-        weight: Any = self.weight
+        try:
+            check_agent(self.agent, None)
+        except ValueError as error:
+            raise ValueError(f"member {self.name}: {error}") from None
+        weight: Any = self.weight  # callers hand over what a user wrote
         number = isinstance(weight, int | float | np.number) and not isinstance(weight, bool)
         if not number or not 0 <= weight < np.inf:
             raise ValueError(
@@ -62,31 +63,20 @@ class Member:
             )
 
 
-def _as_members(pool: Any) -> list[Member]:
+def _as_members(pool: Any, rules: Rules) -> list[Member]:
     """A pool as a list.
 
     Raises:
-        ValueError: anything in it is no Member, or no weight is above 0.
+        ValueError: anything in it is no Member, or made for other rules, or no weight is above 0.
     """
     members = list(pool) if isinstance(pool, Iterable) else [pool]
     for one in members:
         if not isinstance(one, Member):
             raise ValueError(f"the pool must hold Member objects, got {one!r}")
+        check_agent(one.agent, rules)
     if members and not any(member.weight > 0 for member in members):
         raise ValueError("the pool must hold a member of a weight above 0")
     return members
-
-
-def _check_tables(name: str, number: Any) -> int:
-    """A number of tables as an int.
-
-    Raises:
-        ValueError: not a whole number, or negative.
-    """
-    whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
-    if not whole or number < 0:
-        raise ValueError(f"{name} must be a whole number of at least 0, got {number!r}")
-    return int(number)
 
 
 class SkirmishVecEnv(VecEnv):
@@ -123,14 +113,14 @@ class SkirmishVecEnv(VecEnv):
         rules: Rules | Mapping[str, Any] | None = None,
         shaping: str | None = None,
     ) -> None:
-        open_tables = _check_tables("open_tables", open_tables)
-        pool_tables = _check_tables("pool_tables", pool_tables)
+        open_tables = check_count("open_tables", open_tables, least=0)
+        pool_tables = check_count("pool_tables", pool_tables, least=0)
         num_tables = check_count("the number of tables", open_tables + pool_tables)
         if shaping is not None and shaping not in SHAPINGS:
             raise ValueError(f"unknown shaping {shaping!r}; there are {', '.join(SHAPINGS)}")
         self.games = Games(num_tables, num_players, rules=rules)
         n = self.num_players = self.games.num_players
-        self.pool = _as_members(pool)
+        self.pool = _as_members(pool, self.games.rules)
         self.shaping = shaping
         self._open_tables, self._pool_tables = open_tables, pool_tables
         self._members = np.full((num_tables, n), _LEARNER, dtype=np.int64)
@@ -248,9 +238,9 @@ class SkirmishVecEnv(VecEnv):
         Members that sit at tables now must stay in their places; add at the end.
 
         Raises:
-            ValueError: not members, or too few for those that sit at tables.
+            ValueError: not members, made for other rules, or too few for those that sit at tables.
         """
-        members = _as_members(pool)
+        members = _as_members(pool, self.games.rules)
         self._check_seated(self._members, members)
         self.pool = members
 
