@@ -21,7 +21,6 @@ Choose = Callable[[Masks, npt.NDArray[np.uint64], npt.NDArray[Any]], None]
 WORD_BITS = 64
 _WINDOW = 8  # bytes, and bits of a byte
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
-_ONE = np.uint64(1)
 
 compiled = numba.njit(error_model="numpy", nogil=True)
 inlined = numba.njit(error_model="numpy", nogil=True, forceinline=True)
